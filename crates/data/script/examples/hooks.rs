@@ -10,9 +10,15 @@
 #[path = "../tests/session/mod.rs"]
 mod session;
 
+use script::{Counts, Outcome};
 use session::{query, world};
 use std::hint::black_box;
 use std::time::Instant;
+use wire::resultset::{Column, Writer};
+
+/// The allocator that the proxy has (decision 0021).
+#[global_allocator]
+static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const TURNS: u32 = 200_000;
 
@@ -81,4 +87,91 @@ fn main() {
             println!("{each:6} ns  {name}");
         }
     }
+    for (name, rows, text) in [
+        ("answer of 1 row, unread", 1, UNREAD),
+        ("answer of 1 row, copied", 1, COPIED),
+        ("answer of 1,000 rows, unread", 1000, UNREAD),
+        ("answer of 1,000 rows, read", 1000, READ),
+        ("answer of 1,000 rows, copied", 1000, COPIED),
+        ("answer of 1,000 rows, r:rows", 1000, ROWS),
+        ("answer of 1,000 rows, r:map", 1000, MAPPED),
+    ] {
+        if !name.contains(&only) {
+            continue;
+        }
+        let world = world(text);
+        let turns = (turns / rows).max(1);
+        for _ in 0..2 {
+            world.host.calls.take();
+            let began = Instant::now();
+            for _ in 0..turns {
+                world.script.read_query(&packet).unwrap();
+                let item = world.script.next().unwrap().unwrap();
+                let judged = world.script.read_query_result(&item, answer(rows));
+                black_box(judged).unwrap();
+            }
+            let each = began.elapsed().as_nanos() / u128::from(turns);
+            println!("{each:6} ns  {name}");
+        }
+    }
 }
+
+/// A result of a number and a text.
+fn answer(rows: u32) -> Outcome {
+    let mut out = Vec::new();
+    let mut writer = Writer::new(&mut out, 0, 0, 2);
+    writer.columns(&[Column::integer("id"), Column::text("name")]);
+    for row in 0..rows {
+        let id = row.to_string();
+        writer.text_row([Some(id.as_bytes()), Some(&b"a text of a row"[..])]);
+    }
+    writer.end(0);
+    let counts = Counts {
+        has_rows: true,
+        rows: rows.into(),
+        status: 2,
+        ..Counts::default()
+    };
+    Outcome::new(Some(out), 0, false, counts)
+}
+
+const UNREAD: &str = "
+    function read_query(packet)
+      proxy.queries:append(1, packet, { resultset_is_needed = true })
+      return proxy.PROXY_SEND_QUERY
+    end
+    function read_query_result(inj)
+      if inj.id == 2 then for row in inj.resultset.rows do end end
+    end";
+const READ: &str = "
+    function read_query(packet)
+      proxy.queries:append(1, packet, { resultset_is_needed = true })
+      return proxy.PROXY_SEND_QUERY
+    end
+    function read_query_result(inj)
+      local n = 0
+      for row in inj.resultset.rows do n = n + #row[2] end
+    end";
+const COPIED: &str = "
+    function read_query(packet)
+      proxy.queries:append(1, packet, { resultset_is_needed = true })
+      return proxy.PROXY_SEND_QUERY
+    end
+    function read_query_result(inj)
+      local fields, rows = {}, {}
+      for at, field in ipairs(inj.resultset.fields) do fields[at] = { type = field.type, name = field.name } end
+      for row in inj.resultset.rows do rows[#rows + 1] = row end
+      proxy.response = { type = proxy.MYSQLD_PACKET_OK, resultset = { fields = fields, rows = rows } }
+      return proxy.PROXY_SEND_RESULT
+    end";
+const ROWS: &str = "
+    local m = require('millrace')
+    function m.on.statement(s) end
+    function m.on.result(s, r)
+      local n = 0
+      for row in r:rows() do n = n + row.id end
+    end";
+const MAPPED: &str = "
+    local m = require('millrace')
+    function m.on.statement(s) end
+    function m.on.result(s, r) return r:map(function(row) row.name = 'x' end, { 'name' }) end";

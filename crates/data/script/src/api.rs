@@ -4,7 +4,8 @@
 use crate::host::Host;
 use crate::meaning::Meaning;
 use crate::now::Now;
-use crate::outcome::{Outcome, Row, kind};
+use crate::outcome::{Outcome, kind};
+use crate::packed::Packed;
 use crate::shared::{Keep, Kept};
 use mlua::{Error, FromLuaMulti, Function, IntoLua, IntoLuaMulti, Lua, LuaString, Table, Value};
 use sql::bound::{Bound, Unfilled, filled};
@@ -209,36 +210,20 @@ fn of_answer(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), Error> {
             Ok(of.part(part, bare))
         })?,
     )?;
-    // How values of each column are read: a whole number, a number, or a text.
+    // How values of each column are read: as a whole number, a number, or a text.
     let of = now.clone();
     native.set(
         "kinds",
         lua.create_function(move |lua, part: Option<usize>| {
-            let kinds = of.part(part, |outcome| {
-                let shapes = outcome.columns().shapes.iter();
-                shapes.map(|shape| kind(shape.kind)).collect::<Vec<_>>()
-            });
-            lua.create_sequence_from(kinds)
-        })?,
-    )?;
-    // Texts of a row, of these columns.
-    let of = now.clone();
-    type Cells = (usize, Vec<usize>, Option<usize>);
-    native.set(
-        "cells",
-        lua.create_function(move |lua, (at, columns, part): Cells| {
-            let cells = lua.create_table_with_capacity(columns.len(), 0)?;
-            let read = |row: &Row<'_>| {
-                for column in &columns {
-                    let value = column.checked_sub(1).and_then(|at| row.text(at));
-                    if let Some(value) = value {
-                        cells.raw_set(*column, lua.create_string(value)?)?;
-                    }
+            let mut packed = Packed::default();
+            of.part(part, |outcome| {
+                let shapes = &outcome.columns().shapes;
+                packed.list(shapes.len());
+                for shape in shapes {
+                    packed.text(Some(kind(shape.kind).as_bytes()));
                 }
-                Ok::<_, Error>(())
-            };
-            let read = of.part(part, |outcome| outcome.row(at.checked_sub(1)?, read));
-            Ok(read.transpose()?.map(|()| cells))
+            });
+            packed.told(lua)
         })?,
     )
 }

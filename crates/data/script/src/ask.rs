@@ -1,7 +1,8 @@
 //! What a hook waits for, and what it is told: the only things for which a script stops in its
 //! middle.
 
-use crate::outcome::{Outcome, Row};
+use crate::outcome::Outcome;
+use crate::packed::Packed;
 use crate::url::Url;
 use config::Place;
 use mlua::{Error, FromLua, IntoLuaMulti, Lua, LuaString, MultiValue, Table, Value};
@@ -195,7 +196,7 @@ impl Reply {
             Self::Refused(words) => (false, &**words).into_lua_multi(lua),
             Self::File(bytes) => (true, lua.create_string(bytes)?).into_lua_multi(lua),
             Self::Changed(affected, id) => (true, *affected as f64, *id as f64).into_lua_multi(lua),
-            Self::Rows(outcome) => (true, rows(lua, outcome)?).into_lua_multi(lua),
+            Self::Rows(outcome) => (true, rows(outcome).told(lua)?).into_lua_multi(lua),
             Self::Http(status, body, headers) => {
                 let body = lua.create_string(body)?;
                 let table = lua.create_table()?;
@@ -212,39 +213,32 @@ impl Reply {
     }
 }
 
-/// A result: names and types of columns, and rows with nothing for NULL.
-fn rows(lua: &Lua, outcome: &Outcome) -> Result<Table, Error> {
+/// A result, packed: names and types of its columns, how their values are read, and rows with nothing for NULL.
+fn rows(outcome: &Outcome) -> Packed {
     let read = outcome.columns();
-    let names = (0..read.shapes.len()).map(|at| lua.create_string(outcome.names(at)[0]));
-    let names = names.collect::<Result<Vec<_>, _>>()?;
-    let lengths = read.definitions.iter().map(|one| length(one));
-    let types = read.shapes.iter().zip(lengths);
-    let types = types.map(|(shape, length)| format!("{}({length})", type_name(shape)));
-    let list = lua.create_table()?;
-    let put = |row: &Row<'_>| {
-        let one = lua.create_table_with_capacity(row.len(), 0)?;
-        for at in 0..row.len() {
-            if let Some(value) = row.text(at) {
-                one.raw_set(at + 1, lua.create_string(value)?)?;
-            }
-        }
-        list.raw_push(one)
-    };
-    let mut at = 0;
-    while let Some(done) = outcome.row(at, put) {
-        done?;
-        at += 1;
+    let width = read.shapes.len();
+    let mut packed = Packed::default();
+    packed.fields(4);
+    packed.text(Some(b"names"));
+    packed.list(width);
+    for at in 0..width {
+        packed.text(Some(outcome.names(at)[0]));
     }
-    let table = lua.create_table()?;
-    table.set("names", names)?;
-    table.set("types", types.collect::<Vec<_>>())?;
-    let kinds = read
-        .shapes
-        .iter()
-        .map(|shape| crate::outcome::kind(shape.kind));
-    table.set("kinds", kinds.collect::<Vec<_>>())?;
-    table.set("rows", list)?;
-    Ok(table)
+    packed.text(Some(b"types"));
+    packed.list(width);
+    for (at, shape) in read.shapes.iter().enumerate() {
+        let length = read.definitions.get(at).map_or(0, |one| length(one));
+        let said = format!("{}({length})", type_name(shape));
+        packed.text(Some(said.as_bytes()));
+    }
+    packed.text(Some(b"kinds"));
+    packed.list(width);
+    for shape in &read.shapes {
+        packed.text(Some(crate::outcome::kind(shape.kind).as_bytes()));
+    }
+    packed.text(Some(b"rows"));
+    packed.rows(outcome, 0, None, true);
+    packed
 }
 
 /// Length of a column, as its definition has it: twelve bytes end one, and the length is behind the

@@ -5,8 +5,9 @@ use crate::ask::{Ask, FileAsk, HttpWish, Reply};
 use crate::host::{Call, Failed, Host, Server, Standing};
 use crate::meaning::Reading;
 use crate::outcome::{Counts, Outcome as Answered, Row};
+use crate::packed::Packing;
 use crate::passage::Passage;
-use crate::response::{Bad, Response, Room};
+use crate::response::{Bad, Reader, Response, Room};
 use crate::scripted::{Decision, Item, Route, Scripted, Verdict};
 use crate::shared::{Keep, Kept, Shared};
 use crate::vm::{Code, Limits, Lines, Vm};
@@ -109,13 +110,15 @@ fn names(path: &str, text: &str) -> Result<Vec<String>, String> {
 
 /// Runs one test, with everything around it new.
 fn of_one(bench: &Rc<Bench>, (path, text): (&str, &str), name: &str) -> Result<(), Error> {
-    let (_lua, globals) = begun(path, text, Some(bench))?;
+    let (lua, globals) = begun(path, text, Some(bench))?;
     let client: Function = globals.raw_get("=client")?;
     let client: Table = client.call(())?;
     bench.host.client.replace(Some(client.clone()));
+    bench.host.packing.replace(Some(Packing::load(&lua)?));
     let test: Function = globals.get(name)?;
     let ran = test.call::<()>(client);
     bench.host.client.replace(None);
+    bench.host.packing.replace(None);
     if let Some(session) = bench.session.borrow_mut().take() {
         session
             .disconnect_client()
@@ -310,9 +313,7 @@ fn told(lua: &Lua, answer: Answer) -> Result<(Option<Table>, Option<String>), Er
                 .ok()
                 .and_then(|text| text.parse::<f64>().ok())
             {
-                Some(number) if !crate::outcome::kind(shape.kind).is_empty() => {
-                    Value::Number(number)
-                }
+                Some(number) if crate::outcome::kind(shape.kind) != "t" => Value::Number(number),
                 _ => Value::String(lua.create_string(value)?),
             };
             one.raw_set(at + 1, &value)?;
@@ -543,6 +544,8 @@ struct Made {
     said: RefCell<Vec<String>>,
     /// The test's client, which knows the server's answers.
     client: RefCell<Option<Table>>,
+    /// What packs those answers, in the VM of the test.
+    packing: RefCell<Option<Packing>>,
     name: Box<str>,
     /// Files that the script has written.
     files: RefCell<BTreeMap<String, Vec<u8>>>,
@@ -568,6 +571,7 @@ impl Made {
             looked: Cell::default(),
             said: RefCell::default(),
             client: RefCell::default(),
+            packing: RefCell::default(),
             name: script.name.clone(),
             files: RefCell::default(),
         }
@@ -600,7 +604,12 @@ impl Made {
             reply.call((client.clone(), mlua::BString::from(text)))
         };
         let made = ask().map_err(|error| words(&error))?;
-        Response::of(&made, None, &Room::of(self.result_len_max())).map_err(|Bad(words)| words)
+        let packing = self.packing.borrow();
+        let reader = Reader {
+            room: Room::of(self.result_len_max()),
+            packing: packing.as_ref().ok_or("the test is over")?,
+        };
+        Response::of(&made, None, &reader).map_err(|Bad(words)| words)
     }
 
     /// The answer to an HTTP call.

@@ -21,6 +21,7 @@ mod modules;
 mod natives;
 mod now;
 mod outcome;
+mod packed;
 mod passage;
 mod patterns;
 mod proto;

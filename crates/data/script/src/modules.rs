@@ -14,6 +14,8 @@ const WRITTEN: &[(&str, &str)] = &[
     ("json", include_str!("modules/json.lua")),
     ("others", include_str!("modules/others.lua")),
     ("today", include_str!("today.lua")),
+    ("packed", include_str!("packed.lua")),
+    ("tokens", include_str!("tokens.lua")),
     ("bounds", include_str!("modules/bounds.lua")),
     ("reach", include_str!("modules/reach.lua")),
 ];

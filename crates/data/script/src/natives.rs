@@ -2,13 +2,14 @@
 
 use crate::host::{Server, Standing};
 use crate::now::{Now, part_of};
-use crate::outcome::{Outcome, Row};
+use crate::outcome::Outcome;
+use crate::packed::{Packed, buffer};
 use crate::shared::Kept;
 use bridge::Letter;
 use config::Place;
 use lua::syntax::with_arguments;
 use mlua::debug::Debug;
-use mlua::{IntoLua, Lua, Table, Value};
+use mlua::{IntoLua, Lua, LuaString, Table, Value};
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -20,6 +21,7 @@ const STACK_MAX: usize = 64;
 /// Functions that `proxy.lua` calls.
 pub(crate) fn natives(lua: &Lua, now: &Rc<Now>) -> Result<Table, mlua::Error> {
     let native = lua.create_table()?;
+    native.set("buffer", buffer(lua)?)?;
     native.set("constants", crate::constants::table(lua)?)?;
     native.set("modules", crate::modules::native(lua)?)?;
     native.set(
@@ -44,7 +46,7 @@ pub(crate) fn natives(lua: &Lua, now: &Rc<Now>) -> Result<Table, mlua::Error> {
     let of = now.clone();
     native.set(
         "md5",
-        lua.create_function(move |_, text: mlua::LuaString| {
+        lua.create_function(move |_, text: LuaString| {
             // Many long ones are few instructions.
             if text.as_bytes().len() > LONG && of.is_over() {
                 return Err(mlua::Error::runtime("the hook has run for too long"));
@@ -55,7 +57,7 @@ pub(crate) fn natives(lua: &Lua, now: &Rc<Now>) -> Result<Table, mlua::Error> {
     // A text of Lua with the table `arg` where functions expect it.
     native.set(
         "with_arguments",
-        lua.create_function(|lua, text: mlua::LuaString| {
+        lua.create_function(|lua, text: LuaString| {
             match std::str::from_utf8(&text.as_bytes()).map(with_arguments) {
                 Ok(Cow::Owned(made)) => lua.create_string(made),
                 _ => Ok(text.clone()),
@@ -82,6 +84,7 @@ pub(crate) fn natives(lua: &Lua, now: &Rc<Now>) -> Result<Table, mlua::Error> {
         "is_deep",
         lua.create_function(move |_, ()| Ok(of.depth.is_reached()))?,
     )?;
+    crate::tokens::natives(lua, &native)?;
     of_outcome(lua, &native, now)?;
     crate::api::put_in(lua, &native, now)?;
     of_session(lua, &native, now)?;
@@ -93,7 +96,7 @@ fn of_log(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error> {
     let of = now.clone();
     native.set(
         "log",
-        lua.create_function(move |_, line: mlua::LuaString| {
+        lua.create_function(move |_, line: LuaString| {
             if let Some(host) = of.host() {
                 host.log(&line.to_string_lossy());
             }
@@ -103,7 +106,7 @@ fn of_log(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error> {
     let of = now.clone();
     native.set(
         "append",
-        lua.create_function(move |_, (file, text): (String, mlua::LuaString)| {
+        lua.create_function(move |_, (file, text): (String, LuaString)| {
             let Some(host) = of.host() else {
                 return Ok(None);
             };
@@ -165,7 +168,7 @@ fn of_files(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error>
     // Whether it stands where its name says, or why it is none.
     native.set(
         "place",
-        lua.create_function(move |_, file: mlua::LuaString| {
+        lua.create_function(move |_, file: LuaString| {
             let Some(host) = of.host() else {
                 return Ok((None, Some("no session runs".to_owned())));
             };
@@ -190,7 +193,7 @@ fn of_files(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Error>
     let of = now.clone();
     native.set(
         "environment",
-        lua.create_function(move |_, name: mlua::LuaString| {
+        lua.create_function(move |_, name: LuaString| {
             let host = of.host();
             Ok(host.and_then(|host| host.environment(&name.to_string_lossy())))
         })?,
@@ -266,10 +269,10 @@ fn info(lua: &Lua, debug: &Debug<'_>) -> Result<Table, mlua::Error> {
 
 /// A mail, as the SMTP appender of Log4LUA has it.
 fn letter_of(table: &Table) -> Result<Letter, mlua::Error> {
-    let text = |of: mlua::LuaString| of.to_string_lossy();
-    let user: Option<mlua::LuaString> = table.raw_get("user")?;
-    let password: Option<mlua::LuaString> = table.raw_get("password")?;
-    let to: Vec<mlua::LuaString> = table.raw_get("to")?;
+    let text = |of: LuaString| of.to_string_lossy();
+    let user: Option<LuaString> = table.raw_get("user")?;
+    let password: Option<LuaString> = table.raw_get("password")?;
+    let to: Vec<LuaString> = table.raw_get("to")?;
     Ok(Letter {
         host: text(table.raw_get("host")?),
         port: table.raw_get("port")?,
@@ -409,16 +412,8 @@ fn of_outcome(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Erro
     )?;
     let of = now.clone();
     native.set(
-        "is_collected",
-        lua.create_function(move |_, ()| {
-            let outcome = of.outcome.borrow();
-            Ok(outcome.as_ref().is_some_and(|one| one.packets.is_some()))
-        })?,
-    )?;
-    let of = now.clone();
-    native.set(
         "counts",
-        lua.create_function(move |lua, part| counts(lua, &of, part))?,
+        lua.create_function(move |_, part| Ok(counts(&of, part)))?,
     )?;
     let of = now.clone();
     native.set(
@@ -431,20 +426,20 @@ fn of_outcome(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Erro
         lua.create_function(move |_, ()| Ok(of.outcome(|outcome| outcome.parts().len())))?,
     )?;
     let of = now.clone();
+    type Wanted = (u32, usize, Option<usize>, Option<Vec<usize>>);
     native.set(
-        "row",
-        lua.create_function(move |lua, (at, part): (usize, Option<usize>)| {
-            let read = |row: &Row<'_>| {
-                let table = lua.create_table_with_capacity(row.len(), 0)?;
-                for at in 0..row.len() {
-                    if let Some(value) = row.text(at) {
-                        table.raw_set(at + 1, lua.create_string(value)?)?;
-                    }
-                }
-                Ok::<_, mlua::Error>(table)
-            };
-            let at = at.saturating_sub(1);
-            of.part(part, |outcome| outcome.row(at, read)).transpose()
+        "rows",
+        lua.create_function(move |lua, (serial, at, part, columns): Wanted| {
+            if serial != of.serial.get() {
+                return Err(mlua::Error::runtime(
+                    ".resultset is gone: its hook has returned",
+                ));
+            }
+            let mut packed = Packed::default();
+            let count = of.part(part, |outcome| {
+                packed.rows(outcome, at.saturating_sub(1), columns.as_deref(), false)
+            });
+            Ok((count, packed.told(lua)?))
         })?,
     )?;
     let of = now.clone();
@@ -459,47 +454,48 @@ fn of_outcome(lua: &Lua, native: &Table, now: &Rc<Now>) -> Result<(), mlua::Erro
     )
 }
 
-fn counts(lua: &Lua, now: &Now, part: Option<usize>) -> Result<Table, mlua::Error> {
-    let table = lua.create_table()?;
+/// Numbers of the answer that a hook looks at, or of one of its results.
+fn counts(now: &Now, part: Option<usize>) -> Numbers {
     let outcome = now.outcome.borrow();
     let outcome = outcome.as_ref().and_then(|one| part_of(one, part));
-    let Some(counts) = outcome.map(|outcome| outcome.counts) else {
-        return Ok(table);
-    };
-    let flag = |bit: u16| counts.status & bit != 0;
-    let flags = lua.create_table()?;
-    flags.set("in_trans", flag(wire::status::IN_TRANS))?;
-    flags.set("auto_commit", flag(wire::status::AUTOCOMMIT))?;
-    flags.set("no_good_index_used", flag(0x10))?;
-    flags.set("no_index_used", flag(0x20))?;
-    table.set("flags", flags)?;
-    table.set("has_rows", counts.has_rows)?;
-    table.set("row_count", counts.rows as f64)?;
-    table.set("bytes", counts.bytes as f64)?;
-    table.set("warning_count", counts.warnings)?;
-    table.set("query_status", if counts.failed { 255 } else { 0 })?;
-    if !counts.has_rows && !counts.failed {
-        table.set("affected_rows", counts.affected as f64)?;
-        table.set("insert_id", counts.insert_id as f64)?;
-    }
-    Ok(table)
+    numbers(outcome)
 }
 
-fn fields(lua: &Lua, now: &Now, part: Option<usize>) -> Result<Table, mlua::Error> {
-    let table = lua.create_table()?;
-    let outcome = now.outcome.borrow();
-    let Some(outcome) = outcome.as_ref().and_then(|one| part_of(one, part)) else {
-        return Ok(table);
-    };
-    for (at, shape) in outcome.columns().shapes.iter().enumerate() {
-        let field = lua.create_table()?;
-        let [name, org_name, of, org_of] = outcome.names(at);
-        field.set("type", shape.kind.0)?;
-        field.set("name", lua.create_string(name)?)?;
-        field.set("org_name", lua.create_string(org_name)?)?;
-        field.set("table", lua.create_string(of)?)?;
-        field.set("org_table", lua.create_string(org_of)?)?;
-        table.raw_set(at + 1, field)?;
-    }
-    Ok(table)
+/// Numbers of an answer as `proxy.lua` has them: whether it is collected, whether it failed and whether it has rows; rows, bytes,
+/// warnings, status, affected rows and the insert id.
+pub(crate) type Numbers = (bool, bool, bool, f64, f64, u16, u16, f64, f64);
+
+/// Those of this one.
+pub(crate) fn numbers(outcome: Option<&Outcome>) -> Numbers {
+    let counts = outcome.map(|one| one.counts).unwrap_or_default();
+    (
+        outcome.is_some_and(|one| one.packets.is_some()),
+        counts.failed,
+        counts.has_rows,
+        counts.rows as f64,
+        counts.bytes as f64,
+        counts.warnings,
+        counts.status,
+        counts.affected as f64,
+        counts.insert_id as f64,
+    )
+}
+
+/// Types and names of columns, packed.
+fn fields(lua: &Lua, now: &Now, part: Option<usize>) -> Result<LuaString, mlua::Error> {
+    const NAMES: [&str; 4] = ["name", "org_name", "table", "org_table"];
+    let mut packed = Packed::default();
+    packed.list(now.part(part, |outcome| outcome.columns().shapes.len()));
+    now.part(part, |outcome| {
+        for (at, shape) in outcome.columns().shapes.iter().enumerate() {
+            packed.fields(1 + NAMES.len());
+            packed.text(Some(b"type"));
+            packed.number(shape.kind.0.into());
+            for (of, name) in NAMES.iter().zip(outcome.names(at)) {
+                packed.text(Some(of.as_bytes()));
+                packed.text(Some(name));
+            }
+        }
+    });
+    packed.told(lua)
 }

@@ -13,12 +13,12 @@ use wire::types::Type;
 /// Rows between two whose places are noted.
 const ROWS_A_MARK: usize = 16;
 
-/// How a value of this type is read: `i` and `f` are numbers, the rest is text.
+/// How a value of this type is read: `i` and `f` are numbers, `t` is text.
 pub(crate) const fn kind(of: Type) -> &'static str {
     match of {
         Type::TINY | Type::SHORT | Type::LONG | Type::INT24 | Type::LONGLONG | Type::YEAR => "i",
         Type::FLOAT | Type::DOUBLE => "f",
-        _ => "",
+        _ => "t",
     }
 }
 

@@ -6,6 +6,8 @@ local setmetatable, rawget, rawset, type, tostring, error, newproxy, getmetatabl
 
 local raw_loadstring, next = loadstring, next
 local create, status = coroutine.create, coroutine.status
+local floor = math.floor
+local packed = raw_loadstring(native.written("packed"), "=packed")(native)
 local bounds = raw_loadstring(native.written("bounds"), "=bounds")(native)
 local WAIT, raw_pcall, raw_resume, raw_yield = bounds.WAIT, bounds.pcall, bounds.resume, bounds.yield
 
@@ -14,6 +16,7 @@ local constants = native.constants
 local function weak() return setmetatable({}, { __mode = "k" }) end
 
 local modules = native.modules
+modules["mysql.tokenizer"].tokenize = raw_loadstring(native.written("tokens"), "=tokenizer")(native, packed)
 constants.tokenizer = modules["mysql.tokenizer"]
 constants.tokenize = constants.tokenizer.tokenize
 
@@ -56,7 +59,7 @@ local FIELD = {
 
 local function run_written(name)
   local chunk = raw_loadstring(native.written(name), "=" .. name)
-  return chunk(everywhere, native, function() return current end, wait, newproxy)
+  return chunk(everywhere, native, function() return current end, wait, newproxy, packed)
 end
 
 -- The API of today, made below.
@@ -443,53 +446,105 @@ end
 -- Numbers of answers in 0.6, for scripts that compare them with 0.
 local STATUS_OF_0_6 = { ERR = -1, EOF = -2, RAW = -6 }
 
--- The result of a queued query, or one of several. It is there until its hook has returned.
-local function resultset(session, number, part)
-  local function is_there()
-    if native.serial() ~= number then error(".resultset is gone: its hook has returned", 3) end
-  end
-  local function is_collected(name)
-    is_there()
-    if not native.is_collected() then
-      error(".resultset." .. name .. " isn't available if 'resultset_is_needed ~= true'", 3)
-    end
-  end
-  local counts = native.counts(part)
-  return setmetatable({}, {
-    __index = function(_, key)
-      local count = counts[key]
-      if key == "query_status" and count == 255 and session.library.old_status then return STATUS_OF_0_6.ERR end
-      if count ~= nil then return count end
-      if key == "fields" then
-        is_collected(key)
-        if counts.has_rows then return native.fields(part) end
-        return session.level >= 8 and {} or nil
-      elseif key == "rows" then
-        is_collected(key)
-        if not counts.has_rows then return nil end
-        local at = 0
-        return function()
-          is_there()
-          at = at + 1
-          return native.row(at, part)
-        end
-      elseif key == "raw" then
-        is_collected(key)
-        return native.first(part)
-      end
-    end,
-  })
+-- Numbers of an answer by their names. They come as `natives.rs` has them.
+local function counts_of(collected, failed, has_rows, rows, bytes, warnings, status, affected, insert_id)
+  return {
+    collected = collected, failed = failed, has_rows = has_rows, row_count = rows, bytes = bytes, warning_count = warnings,
+    status = status, affected = affected, insert = insert_id,
+  }
 end
 
--- All results of a queued query: of a CALL, or of several statements.
-local function resultsets(session, number)
-  if not native.is_collected() then
-    error(".resultsets isn't available if 'resultset_is_needed ~= true'", 3)
-  end
-  local all = {}
-  for part = 1, native.results() do all[part] = resultset(session, number, part) end
-  return all
+-- Flags of a status.
+local function flags_of(status)
+  local function has(bit) return floor(status / bit) % 2 == 1 end
+  return { in_trans = has(1), auto_commit = has(2), no_good_index_used = has(16), no_index_used = has(32) }
 end
+
+local ResultSet = {}
+
+local function look(r)
+  if r.session.live ~= r.serial then error(".resultset is gone: its hook has returned", 3) end
+end
+
+local function look_collected(r, name)
+  look(r)
+  if not r.counts.collected then
+    error(".resultset." .. name .. " isn't available if 'resultset_is_needed ~= true'", 3)
+  end
+end
+
+local COUNTED = {
+  has_rows = function(counts) return counts.has_rows end,
+  row_count = function(counts) return counts.row_count end,
+  bytes = function(counts) return counts.bytes end,
+  warning_count = function(counts) return counts.warning_count end,
+  flags = function(counts) return flags_of(counts.status) end,
+  affected_rows = function(counts)
+    if not counts.has_rows and not counts.failed then return counts.affected end
+  end,
+  insert_id = function(counts)
+    if not counts.has_rows and not counts.failed then return counts.insert end
+  end,
+}
+
+function ResultSet.query_status(r)
+  if not r.counts.failed then return 0 end
+  return r.session.library.old_status and STATUS_OF_0_6.ERR or 255
+end
+
+function ResultSet.fields(r)
+  look_collected(r, "fields")
+  if r.counts.has_rows then return packed.fields(r.part) end
+  return r.session.level >= 8 and {} or nil
+end
+
+function ResultSet.rows(r)
+  look_collected(r, "rows")
+  if not r.counts.has_rows then return nil end
+  return packed.each(r.serial, r.part, function() look(r) end)
+end
+
+function ResultSet.raw(r)
+  look_collected(r, "raw")
+  return native.first(r.part)
+end
+
+-- What a table of a script's stands for; scripts do not see the key.
+local DATA = {}
+
+local ResultSetMeta = {
+  __index = function(set, key)
+    local r = rawget(set, DATA)
+    if not r then return nil end
+    local counted = COUNTED[key]
+    if counted then return counted(r.counts) end
+    local read = ResultSet[key]
+    if read then return read(r) end
+  end,
+}
+
+-- The result of a queued query, or one of several. It is there until its hook has returned; its numbers stay.
+local function resultset(session, serial, counts, part)
+  return setmetatable({ [DATA] = { session = session, serial = serial, counts = counts, part = part } }, ResultSetMeta)
+end
+
+local InjectionMeta = {
+  -- All results of a queued query: of a CALL, or of several statements.
+  __index = function(inj, key)
+    if key ~= "resultsets" then return nil end
+    local set = rawget(inj, "resultset")
+    local r = type(set) == "table" and rawget(set, DATA)
+    if not r then return nil end
+    if not r.counts.collected then
+      error(".resultsets isn't available if 'resultset_is_needed ~= true'", 2)
+    end
+    local all = {}
+    for part = 1, native.results() do
+      all[part] = resultset(r.session, r.serial, counts_of(native.counts(part)), part)
+    end
+    return all
+  end,
+}
 
 local Session = {}
 
@@ -572,7 +627,7 @@ end
 
 -- The client's command. Returns what the script has decided, and how many queries it has queued.
 function Session.read_query(session, packet)
-  current, session.is_greeted = session, false
+  current, session.is_greeted, session.live = session, false, nil
   -- Empty ones are as good as new ones.
   if lists[session.queries][1] ~= nil then lists[session.queries] = {} end
   local response = rawget(session.proxy, "response")
@@ -590,26 +645,26 @@ function Session.next(session)
   if one then
     local route = one.route or one
     local backend_ndx = one.backend_ndx or session.backend_ndx
-    return one.id, one.packet, one.needed, route.hostgroup, route.cache_ttl, backend_ndx, one.streamed or false
+    local has_hook = session.env.read_query_result ~= nil
+    if session.pending then has_hook = session.pending.collected end
+    return one.id, one.packet, one.needed, route.hostgroup, route.cache_ttl, backend_ndx, one.streamed or false, has_hook
   end
 end
 
 function Session.forget(session) lists[session.queries] = {} end
 
--- The answer to one. Returns what the script has decided.
-function Session.read_query_result(session, id, packet, query_us, response_us)
+-- The answer to one, with its numbers. Returns what the script has decided.
+function Session.read_query_result(session, id, packet, query_us, response_us, serial, ...)
   local env = session.env
   if not env.read_query_result then return false, 0 end
   current = session
-  local inj = { id = id, type = id, query = packet, query_time = query_us, response_time = response_us }
-  local number = native.serial()
-  inj.resultset = resultset(session, number)
-  setmetatable(inj, {
-    __index = function(_, key)
-      if key == "resultsets" then return resultsets(session, number) end
-    end,
-  })
-  local decision = env.read_query_result(inj)
+  local inj = {
+    id = id, type = id, query = packet, query_time = query_us, response_time = response_us,
+    resultset = resultset(session, serial, counts_of(...)),
+  }
+  session.live = serial
+  local decision = env.read_query_result(setmetatable(inj, InjectionMeta))
+  session.live = nil
   if type(decision) ~= "number" then decision = 0 end
   return true, decision
 end
@@ -667,12 +722,6 @@ function Session.read_auth_result(session, packet)
   return true, type(decision) == "number" and decision or 0
 end
 
-function Session.has_result_hook(session)
-  local pending = session.pending
-  if pending then return pending.collected end
-  return session.env.read_query_result ~= nil
-end
-
 function Session.disconnect_client(session)
   local env = session.env
   current, session.thread = session, nil
@@ -684,6 +733,22 @@ function Session.disconnect_client(session)
 end
 
 function Session.response(session) return rawget(session.proxy, "response") end
+
+-- Its columns and rows, packed, if it is a result: what is left of the rows stands behind. Otherwise it is returned as it is.
+function Session.result(session)
+  local response = Session.response(session)
+  local result = type(response) == "table" and response.type == 0 and not response.mapped and not response.resultsets
+    and response.resultset
+  if not result or type(result) ~= "table" or type(result.fields) ~= "table" then return response end
+  local columns, behind, width = packed.columns(result.fields, 1)
+  if behind ~= nil or not columns or width == 0 then return response end
+  if type(result.rows) ~= "table" then return nil, columns end
+  local rows, left = packed.rows(result.rows, 1, width)
+  if not rows then return response end
+  return nil, columns, rows, left, result.rows
+end
+
+Session.packed = packed
 
 function Session.wishes(session) return session.closes, session.backend_ndx end
 
@@ -705,7 +770,7 @@ function Session.names()
 end
 
 today = raw_loadstring(native.written("today"), "=millrace")(
-  native, Session, lists, enter, function() return current end, wait)
+  native, Session, lists, enter, function() return current end, wait, packed, counts_of)
 
 -- Nothing is compiled to machine code, whatever a script says (decision 0035).
 local jit = jit

@@ -1,7 +1,8 @@
 //! `proxy.response`: what a script made up as an answer.
 
 use crate::outcome::Outcome;
-use mlua::{Table, Value};
+use crate::packed::{self, Packing};
+use mlua::{LuaString, Table, Value};
 use std::borrow::Cow;
 use std::cell::Cell;
 use wire::caps::{self, Caps};
@@ -108,46 +109,171 @@ impl Room {
     }
 
     /// A value of a row.
-    pub(crate) fn value(&self, value: &Value) -> Result<Option<Vec<u8>>, Bad> {
+    pub(crate) fn value(&self, value: Option<Cow<'_, [u8]>>) -> Result<Option<Vec<u8>>, Bad> {
         // Before its copy is made.
-        match value {
-            Value::String(text) => self.take(Some(&text.as_bytes()))?,
-            _ => self.take(None)?,
-        }
-        Ok(text(value))
+        self.take(value.as_deref())?;
+        Ok(value.map(Cow::into_owned))
     }
+}
+
+/// Reads what scripts make up, with `packed.lua`, as long as there is room.
+pub(crate) struct Reader<'a> {
+    pub(crate) room: Room,
+    pub(crate) packing: &'a Packing,
+}
+
+/// Values of a row.
+type Values = Vec<Option<Vec<u8>>>;
+
+/// Values that `packed.lua` has packed, none where it cannot; and where it goes on.
+type Part = (Option<LuaString>, Option<usize>);
+
+/// A result that `proxy.lua` has packed.
+#[derive(Debug)]
+pub(crate) struct PackedResult {
+    /// Names and types of its columns.
+    pub(crate) columns: LuaString,
+    /// Its first rows.
+    pub(crate) rows: Option<LuaString>,
+    /// The row behind them, if there is one, of these.
+    pub(crate) left: Option<(usize, Table)>,
+}
+
+impl Reader<'_> {
+    /// Reads a list of rows of so many values, each of which `sees` takes; none is one that is left out.
+    fn rows(
+        &self,
+        list: &Table,
+        from: usize,
+        (width, leaves_out): (usize, bool),
+        mut sees: impl FnMut(Option<Values>),
+    ) -> Result<(), Bad> {
+        let pack = |at| self.packing.rows.call((list, at, width, leaves_out));
+        each("rows", from, pack, |values| {
+            self.some_rows(values, width, &mut sees)
+        })
+    }
+
+    fn some_rows(
+        &self,
+        mut values: &[packed::Value<'_>],
+        width: usize,
+        mut sees: impl FnMut(Option<Values>),
+    ) -> Result<(), Bad> {
+        while let Some(first) = values.first() {
+            if *first == packed::Value::True {
+                values = &values[1..];
+                sees(None);
+                continue;
+            }
+            let (row, rest) = values.split_at_checked(width).ok_or_else(torn)?;
+            values = rest;
+            let row = row.iter().map(|value| self.room.value(value.text()));
+            sees(Some(row.collect::<Result<_, Bad>>()?));
+        }
+        Ok(())
+    }
+
+    /// Reads a list of columns.
+    fn columns(&self, list: &Table) -> Result<Vec<Field>, Bad> {
+        let mut fields = Vec::new();
+        let pack = |at| self.packing.columns.call((list, at));
+        each("fields", 1, pack, |values| {
+            self.some_columns(values, &mut fields)
+        })?;
+        match fields.is_empty() {
+            true => Err(Bad("proxy.response.resultset.fields is empty".into())),
+            false => Ok(fields),
+        }
+    }
+
+    fn some_columns(
+        &self,
+        values: &[packed::Value<'_>],
+        fields: &mut Vec<Field>,
+    ) -> Result<(), Bad> {
+        for field in values.chunks_exact(2) {
+            if fields.len() == COLUMNS_MAX {
+                return Err(Bad(format!(
+                    "proxy.response.resultset has more than {COLUMNS_MAX} fields"
+                )));
+            }
+            let kind = match field[1] {
+                packed::Value::Text(kind) => str::from_utf8(kind)
+                    .ok()
+                    .and_then(|kind| kind.trim().parse().ok()),
+                kind => kind.place().and_then(|kind| u8::try_from(kind).ok()),
+            };
+            fields.push(Field {
+                name: self.room.value(field[0].text())?.unwrap_or_default(),
+                kind: kind.unwrap_or(Type::STRING.0),
+                kept: None,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Words for a list that ends in the middle of a row, which none does.
+fn torn() -> Bad {
+    Bad("what was packed has no end".into())
+}
+
+/// Reads what `packs` returns from an element on, until it has no further one.
+fn each(
+    of: &str,
+    from: usize,
+    packs: impl Fn(usize) -> Result<Part, mlua::Error>,
+    mut reads: impl FnMut(&[packed::Value<'_>]) -> Result<(), Bad>,
+) -> Result<(), Bad> {
+    let mut next = Some(from);
+    while let Some(at) = next {
+        let (made, then) = packs(at)?;
+        let made = made.ok_or_else(|| {
+            Bad(format!(
+                "an element of proxy.response.resultset.{of} is no table"
+            ))
+        })?;
+        reads(&packed::list(&made.as_bytes()).ok_or_else(torn)?)?;
+        next = then;
+    }
+    Ok(())
 }
 
 impl Response {
     /// Reads `proxy.response`. `source`: the server's answer that it takes the place of.
-    pub(crate) fn of(value: &Value, source: Option<&Outcome>, room: &Room) -> Result<Self, Bad> {
+    pub(crate) fn of(
+        value: &Value,
+        source: Option<&Outcome>,
+        reader: &Reader<'_>,
+    ) -> Result<Self, Bad> {
         let Value::Table(table) = value else {
             return Err(Bad("proxy.response is no table".into()));
         };
         if let (Value::Table(mapped), Some(source)) = (table.get("mapped")?, source) {
-            return Self::mapped(&mapped, source, room);
+            return Self::mapped(&mapped, source, reader);
         }
         match number(&table.get("type")?) {
             Some(OK) => match (table.get("resultset")?, table.get("resultsets")?) {
                 (Value::Nil, Value::Nil) => Self::of_ok(table),
-                (Value::Nil, Value::Table(results)) => Self::of_results(&results, source, room),
+                (Value::Nil, Value::Table(results)) => Self::of_results(&results, source, reader),
                 (Value::Nil, _) => Err(Bad("proxy.response.resultsets is no table".into())),
-                (Value::Table(result), Value::Nil) => Self::of_result(&result, source, room),
+                (Value::Table(result), Value::Nil) => Self::of_result(&result, source, reader),
                 (_, Value::Nil) => Err(Bad("proxy.response.resultset is no table".into())),
                 _ => Err(Bad(
                     "proxy.response has resultset and resultsets; one of them is the answer".into(),
                 )),
             },
-            Some(kind) if ERR.contains(&kind) => Self::of_error(table, room),
+            Some(kind) if ERR.contains(&kind) => Self::of_error(table, reader),
             Some(kind) if RAW.contains(&kind) => {
                 let Value::Table(packets) = table.get("packets")? else {
                     return Err(Bad("proxy.response.packets is no table".into()));
                 };
-                let packets = packets.sequence_values::<mlua::LuaString>();
+                let packets = packets.sequence_values::<LuaString>();
                 let packets = packets
                     .map(|one| {
                         let one = one?;
-                        room.take(Some(&one.as_bytes()))?;
+                        reader.room.take(Some(&one.as_bytes()))?;
                         Ok(one.as_bytes().to_vec())
                     })
                     .collect::<Result<Vec<_>, Bad>>()?;
@@ -163,27 +289,27 @@ impl Response {
     }
 
     /// The rows of an answer with some of their columns changed, or left out.
-    fn mapped(table: &Table, source: &Outcome, room: &Room) -> Result<Self, Bad> {
+    fn mapped(table: &Table, source: &Outcome, reader: &Reader<'_>) -> Result<Self, Bad> {
         let (columns, changed): (Vec<usize>, Table) = (table.get("columns")?, table.get("rows")?);
         let read = source.columns();
-        let mut rows = Vec::new();
-        for (at, new) in changed.sequence_values::<Value>().enumerate() {
-            let Value::Table(new) = new? else {
-                continue;
-            };
-            let whole = source.row(at, |row| {
+        let (mut rows, mut at) = (Vec::new(), 0);
+        reader.rows(&changed, 1, (columns.len(), true), |mut new| {
+            at += 1;
+            let whole = source.row(at - 1, |row| {
                 let texts = (0..row.len()).map(|at| row.text(at).map(Cow::into_owned));
                 texts.collect::<Vec<_>>()
             });
-            let Some(mut row) = whole else { continue };
-            for (at, column) in columns.iter().enumerate() {
-                let value = column.checked_sub(1).and_then(|column| row.get_mut(column));
-                if let Some(value) = value {
-                    *value = room.value(&new.raw_get(at + 1)?)?;
+            let (Some(new), Some(mut row)) = (&mut new, whole) else {
+                return;
+            };
+            for (column, value) in columns.iter().zip(new) {
+                let old = column.checked_sub(1).and_then(|column| row.get_mut(column));
+                if let Some(old) = old {
+                    *old = value.take();
                 }
             }
             rows.push(row);
-        }
+        })?;
         let fields = read.definitions.iter().zip(&read.shapes).enumerate();
         let mut fields: Vec<_> = fields
             .map(|(at, (definition, shape))| Field {
@@ -216,7 +342,11 @@ impl Response {
     }
 
     /// Several results; each that has no fields is an OK.
-    fn of_results(results: &Table, source: Option<&Outcome>, room: &Room) -> Result<Self, Bad> {
+    fn of_results(
+        results: &Table,
+        source: Option<&Outcome>,
+        reader: &Reader<'_>,
+    ) -> Result<Self, Bad> {
         let mut all = Vec::new();
         for (at, one) in results.sequence_values::<Value>().enumerate() {
             let Value::Table(one) = one? else {
@@ -229,7 +359,7 @@ impl Response {
                     "proxy.response.resultsets has more than {RESULTS_MAX} elements"
                 )));
             }
-            all.push(Self::of_part(&one, at, source, room)?);
+            all.push(Self::of_part(&one, at, source, reader)?);
         }
         match all.is_empty() {
             true => Err(Bad("proxy.response.resultsets is empty".into())),
@@ -238,7 +368,12 @@ impl Response {
     }
 
     /// One of several results; `at` is its place.
-    fn of_part(one: &Table, at: usize, source: Option<&Outcome>, room: &Room) -> Result<Self, Bad> {
+    fn of_part(
+        one: &Table,
+        at: usize,
+        source: Option<&Outcome>,
+        reader: &Reader<'_>,
+    ) -> Result<Self, Bad> {
         let part = |number: usize| {
             let parts = source.map_or(&[][..], Outcome::parts);
             let part = number.checked_sub(1).and_then(|at| parts.get(at));
@@ -246,31 +381,31 @@ impl Response {
         };
         if let Some(number) = one.raw_get::<Option<usize>>("=same")? {
             let packets = part(number)?.packets.as_deref();
-            room.take(packets.map(Vec::as_slice))?;
+            reader.room.take(packets.map(Vec::as_slice))?;
             return Ok(Self::Same(packets.cloned().unwrap_or_default()));
         }
         if let Some(mapped) = one.raw_get::<Option<Table>>("=mapped")? {
             let part = part(mapped.raw_get("part")?)?;
             let (status, warnings) = (part.counts.status, part.counts.warnings);
-            let rows = Self::mapped(&mapped, part, room)?;
+            let rows = Self::mapped(&mapped, part, reader)?;
             return Ok(Self::Ending(Box::new(rows), status, warnings));
         }
         if one.raw_get::<Option<i64>>("type")? == Some(ERR[0]) {
-            return Self::of_error(one, room);
+            return Self::of_error(one, reader);
         }
         match one.get("fields")? {
             Value::Nil => Self::of_ok(one),
             _ => {
                 let source = source.and_then(|source| source.parts().get(at));
-                Self::of_result(one, source, room)
+                Self::of_result(one, source, reader)
             }
         }
     }
 
-    fn of_error(table: &Table, room: &Room) -> Result<Self, Bad> {
+    fn of_error(table: &Table, reader: &Reader<'_>) -> Result<Self, Bad> {
         let message = match table.get("errmsg")? {
             Value::String(words) => {
-                room.take(Some(&words.as_bytes()))?;
+                reader.room.take(Some(&words.as_bytes()))?;
                 words.as_bytes().to_vec()
             }
             _ => {
@@ -304,48 +439,47 @@ impl Response {
         })
     }
 
-    fn of_result(result: &Table, source: Option<&Outcome>, room: &Room) -> Result<Self, Bad> {
+    fn of_result(
+        result: &Table,
+        source: Option<&Outcome>,
+        reader: &Reader<'_>,
+    ) -> Result<Self, Bad> {
         let Value::Table(said) = result.get("fields")? else {
             return Err(Bad("proxy.response.resultset.fields is no table".into()));
         };
-        let mut fields = Vec::new();
-        for one in said.sequence_values::<Value>() {
-            let Value::Table(one) = one? else {
-                return Err(Bad(
-                    "an element of proxy.response.resultset.fields is no table".into(),
-                ));
-            };
-            if fields.len() == COLUMNS_MAX {
-                return Err(Bad(format!(
-                    "proxy.response.resultset has more than {COLUMNS_MAX} fields"
-                )));
-            }
-            let name = match one.get("name")? {
-                Value::Nil => b"no-field-name".to_vec(),
-                name => room.value(&name)?.unwrap_or_default(),
-            };
-            let kind = number(&one.get("type")?).and_then(|kind| u8::try_from(kind).ok());
-            let at = fields.len();
-            let kept = source.and_then(|source| kept(source, at, &name, kind));
-            let kind = kind.unwrap_or(Type::STRING.0);
-            fields.push(Field { name, kind, kept });
-        }
-        if fields.is_empty() {
-            return Err(Bad("proxy.response.resultset.fields is empty".into()));
-        }
+        let fields = reader.columns(&said)?;
         let mut rows = Vec::new();
         if let Value::Table(said) = result.get("rows")? {
-            for row in said.sequence_values::<Value>() {
-                let Value::Table(row) = row? else {
-                    return Err(Bad(
-                        "an element of proxy.response.resultset.rows is no table".into(),
-                    ));
-                };
-                let values = (1..=fields.len()).map(|at| room.value(&row.get(at)?));
-                rows.push(values.collect::<Result<Vec<_>, Bad>>()?);
-            }
+            reader.rows(&said, 1, (fields.len(), false), |row| rows.extend(row))?;
         }
+        Ok(Self::of_rows(fields, rows, source))
+    }
+
+    /// A result that was packed.
+    pub(crate) fn of_packed(
+        result: &PackedResult,
+        source: Option<&Outcome>,
+        reader: &Reader<'_>,
+    ) -> Result<Self, Bad> {
+        let (mut fields, mut rows) = (Vec::new(), Vec::new());
+        let columns = result.columns.as_bytes();
+        reader.some_columns(&packed::list(&columns).ok_or_else(torn)?, &mut fields)?;
+        if let Some(first) = &result.rows {
+            let first = first.as_bytes();
+            let first = packed::list(&first).ok_or_else(torn)?;
+            reader.some_rows(&first, fields.len(), |row| rows.extend(row))?;
+        }
+        if let Some((from, list)) = &result.left {
+            let shape = (fields.len(), false);
+            reader.rows(list, *from, shape, |row| rows.extend(row))?;
+        }
+        Ok(Self::of_rows(fields, rows, source))
+    }
+
+    fn of_rows(mut fields: Vec<Field>, rows: Vec<Values>, source: Option<&Outcome>) -> Self {
         for (at, field) in fields.iter_mut().enumerate() {
+            let kind = (field.kind != Type::STRING.0).then_some(field.kind);
+            field.kept = source.and_then(|source| kept(source, at, &field.name, kind));
             let values = || rows.iter().filter_map(|row| row[at].as_deref());
             if field.is_numeric() && !values().all(is_number) {
                 (field.kind, field.kept) = (Type::VAR_STRING.0, None);
@@ -353,7 +487,7 @@ impl Response {
                 (field.kind, field.kept) = (Type::DOUBLE.0, None);
             }
         }
-        Ok(Self::Rows { fields, rows })
+        Self::Rows { fields, rows }
     }
 
     /// This, or an error where it is for clients with other capabilities.
@@ -613,18 +747,8 @@ fn counted(table: &Table, name: &str) -> Result<u64, mlua::Error> {
     Ok(said.and_then(|said| u64::try_from(said).ok()).unwrap_or(0))
 }
 
-/// A value of a row; NULL for what is neither text nor a number.
-fn text(value: &Value) -> Option<Vec<u8>> {
-    match value {
-        Value::String(text) => Some(text.as_bytes().to_vec()),
-        Value::Integer(number) => Some(number.to_string().into_bytes()),
-        Value::Number(number) => Some(shown(*number).into_bytes()),
-        _ => None,
-    }
-}
-
 /// A number as Lua's `tostring` has it: fourteen digits.
-fn shown(number: f64) -> String {
+pub(crate) fn shown(number: f64) -> String {
     if number.fract() == 0.0 && number.abs() < 1e15 {
         return format!("{number:.0}");
     }

@@ -2,11 +2,12 @@
 
 use crate::ask::{Ask, Reply};
 use crate::host::{Call, Chosen, Failed, Host, Wishes};
+use crate::natives::numbers;
 use crate::outcome::Outcome;
-use crate::response::{Bad, Response, Room};
+use crate::response::{Bad, PackedResult, Reader, Response, Room};
 use crate::text::Level;
 use crate::vm::{Code, Vm};
-use mlua::{FromLuaMulti, IntoLuaMulti, MultiValue, Table, Value};
+use mlua::{FromLuaMulti, IntoLuaMulti, LuaString, MultiValue, Table, Value};
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
@@ -264,19 +265,28 @@ impl Scripted {
     pub fn next(&self) -> Result<Option<Item>, Failed> {
         type Next = (
             Option<f64>,
-            Option<mlua::LuaString>,
+            Option<LuaString>,
             bool,
             Option<u32>,
             Option<u32>,
             Option<usize>,
             bool,
+            bool,
         );
         let next: Next = self.vm.call("next", self.session.clone())?;
-        let (Some(id), Some(packet), needed, hostgroup, cache_ttl_ms, chosen, is_streamed) = next
+        let (
+            Some(id),
+            Some(packet),
+            needed,
+            hostgroup,
+            cache_ttl_ms,
+            chosen,
+            is_streamed,
+            has_hook,
+        ) = next
         else {
             return Ok(None);
         };
-        let has_hook: bool = self.vm.call("has_result_hook", self.session.clone())?;
         let is_collected = has_hook && (needed || self.level == Level::V06);
         let mut packet = packet.as_bytes().to_vec();
         if is_collected && let [COM_STMT_EXECUTE, _, _, _, _, flags, ..] = &mut packet[..] {
@@ -345,8 +355,18 @@ impl Scripted {
         outcome: Outcome,
     ) -> Result<Verdict, Failed> {
         let packet = self.string(&item.packet)?;
-        let args = (item.id, packet, outcome.query_us, outcome.response_us);
+        let (query_us, response_us) = (outcome.query_us, outcome.response_us);
+        let numbers = numbers(Some(&outcome));
         let mut turns = self.turns(Some(outcome));
+        // A tuple that is the last of another one goes on as its own values.
+        let args = (
+            item.id,
+            packet,
+            query_us,
+            response_us,
+            turns.serial,
+            numbers,
+        );
         let hook = self.hooks[1];
         let done = self.run::<f64>(&mut turns, hook, args).await;
         let done = done.map_err(|failed| failed.at(turns.outcome.as_ref()));
@@ -392,7 +412,7 @@ impl Scripted {
     /// The hook raised, ran for too long, or made up what cannot be sent.
     pub async fn read_auth(&self) -> Result<AtLogin, Failed> {
         let mut turns = self.turns(None);
-        let (decision, packet): (f64, Option<mlua::LuaString>) =
+        let (decision, packet): (f64, Option<LuaString>) =
             self.hook(&mut turns, "read_auth", ()).await?;
         Ok(match (decision as i64, packet) {
             (1, Some(packet)) => AtLogin::Login(packet.as_bytes().to_vec()),
@@ -477,7 +497,7 @@ impl Scripted {
         }
     }
 
-    fn string(&self, bytes: &[u8]) -> Result<mlua::LuaString, Failed> {
+    fn string(&self, bytes: &[u8]) -> Result<LuaString, Failed> {
         let made = self.vm.lua().create_string(bytes);
         made.map_err(|error| Failed::of("read_query", &error))
     }
@@ -489,15 +509,36 @@ impl Scripted {
         source: Option<&Outcome>,
     ) -> Result<Response, Failed> {
         self.turn(turns, || {
-            let value: Value = self.vm.call("response", self.session.clone())?;
-            let made = Response::of(&value, source, &self.room());
+            type Said = (
+                Value,
+                Option<LuaString>,
+                Option<LuaString>,
+                Option<usize>,
+                Option<Table>,
+            );
+            let said: Said = self.vm.call("result", self.session.clone())?;
+            let made = match said {
+                (_, Some(columns), rows, left, list) => {
+                    let left = left.zip(list);
+                    let result = PackedResult {
+                        columns,
+                        rows,
+                        left,
+                    };
+                    Response::of_packed(&result, source, &self.reader())
+                }
+                (value, ..) => Response::of(&value, source, &self.reader()),
+            };
             made.map_err(|Bad(words)| Failed(format!("({hook}) {words}")))
         })
     }
 
-    /// Room for what it makes up.
-    pub(crate) fn room(&self) -> Room {
-        Room::of(self.host.result_len_max())
+    /// Reads what it makes up.
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader {
+            room: Room::of(self.host.result_len_max()),
+            packing: self.vm.packing(),
+        }
     }
 
     /// Session that its hooks run for.

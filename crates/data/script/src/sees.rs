@@ -3,14 +3,22 @@
 
 use crate::host::Failed;
 use crate::outcome::Outcome;
+use crate::packed::{self, Packed};
 use crate::response::{Bad, Response};
 use crate::scripted::{Scripted, Turns};
-use mlua::{Table, Value};
+use mlua::{LuaString, Value};
 use std::borrow::Cow;
 
 /// Words of a failure in a function of the VM, with the name of the hook that it is a part of.
 fn of_hook(part: &str, Failed(words): Failed) -> Failed {
     Failed(words.replacen(&format!("({part})"), "(on.rows)", 1))
+}
+
+/// Places that Lua has packed, which counts from 1.
+fn places(packed: &[u8]) -> Vec<usize> {
+    let values = packed::list(packed).unwrap_or_default().into_iter();
+    let places = values.filter_map(|value| value.place()?.checked_sub(1));
+    places.collect()
 }
 
 /// A script's wish for the rows of a result.
@@ -70,7 +78,7 @@ impl Scripted {
             }
             2 => {
                 let value: Value = self.vm.call("response", self.session.clone())?;
-                let made = Response::of(&value, None, &self.room());
+                let made = Response::of(&value, None, &self.reader());
                 Sees::Error(made.map_err(|Bad(words)| Failed(format!("(on.rows) {words}")))?)
             }
             _ => Sees::Nothing,
@@ -80,39 +88,35 @@ impl Scripted {
     /// Shows so many rows to the function, by the texts of the columns that it wants.
     pub(crate) fn sees_rows(&self, count: usize, texts: &[Option<Cow<'_, [u8]>>]) -> Turned<Batch> {
         let mut turns = self.turns(None);
+        let mut packed = Packed::default();
+        packed.list(texts.len());
+        for text in texts {
+            packed.text(text.as_deref());
+        }
         let done = self.turn(&mut turns, || {
             let failed = |error| Failed::of("on.rows", &error);
-            let table = self.texts(texts).map_err(failed)?;
-            let args = (self.session.clone(), count, table);
-            let (changed, values, out): (Vec<usize>, Table, Vec<usize>) =
+            let texts = packed.told(self.vm.lua()).map_err(failed)?;
+            let args = (self.session.clone(), count, texts);
+            let (changed, values, out): (LuaString, LuaString, LuaString) =
                 self.vm.call("rows", args)?;
-            let values = values.sequence_values::<Value>();
-            let room = self.room();
-            let changed = changed.into_iter().zip(values).map(|(place, value)| {
-                let value = room.value(&value.map_err(failed)?);
+            let room = self.reader().room;
+            let (changed, values, out) = (changed.as_bytes(), values.as_bytes(), out.as_bytes());
+            let values = packed::list(&values).unwrap_or_default();
+            let changed = places(&changed).into_iter().zip(values);
+            let changed = changed.map(|(place, value)| {
+                let value = room.value(value.text());
                 let value = value.map_err(|Bad(words)| Failed(format!("(on.rows) {words}")))?;
-                Ok((place.saturating_sub(1), value))
+                Ok((place, value))
             });
             Ok(Batch {
                 changed: changed.collect::<Result<_, Failed>>()?,
-                dropped: out.into_iter().map(|row| row.saturating_sub(1)).collect(),
+                dropped: places(&out),
             })
         });
         Turned {
             done: done.map_err(|failed| of_hook("rows", failed)),
             us: turns.used_us,
         }
-    }
-
-    fn texts(&self, texts: &[Option<Cow<'_, [u8]>>]) -> Result<Table, mlua::Error> {
-        let lua = self.vm.lua();
-        let table = lua.create_table_with_capacity(texts.len(), 0)?;
-        for (at, text) in texts.iter().enumerate() {
-            if let Some(text) = text {
-                table.raw_set(at + 1, lua.create_string(text)?)?;
-            }
-        }
-        Ok(table)
     }
 
     /// Tells the function's companion how many rows there were.

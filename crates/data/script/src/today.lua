@@ -1,5 +1,5 @@
 -- `require("millrace")`: the script API of today, over the hooks of a session.
-local native, Session, lists, enter, session_of, wait = ...
+local native, Session, lists, enter, session_of, wait, packed, counts_of = ...
 local setmetatable, getmetatable, rawset, rawget, type, tostring, error, ipairs, pairs, select =
     setmetatable, getmetatable, rawset, rawget, type, tostring, error, ipairs, pairs, select
 
@@ -146,7 +146,7 @@ end
 -- Rows: values by their place and by their column's name.
 
 local function typed(text, kind)
-  if text == nil or kind == "" then return text end
+  if text == nil or kind == "t" then return text end
   local number = tonumber(text)
   -- More digits than `tostring` shows stay a text.
   if kind == "f" or number and number > -1e14 and number < 1e14 then return number end
@@ -199,13 +199,15 @@ end
 local function answered(ok, what, id)
   if not ok then return nil, what end
   if type(what) == "number" then return { affected_rows = what, insert_id = id } end
-  local meta, kinds, rows = row_of(what.names, "the result"), what.kinds, what.rows
+  local answer = packed.decode(what)
+  local names, kinds, rows = answer.names, answer.kinds, answer.rows
+  local meta = row_of(names, "the result")
   for at = 1, #rows do
     local row = rows[at]
     for column = 1, #kinds do row[column] = typed(row[column], kinds[column]) end
     setmetatable(row, meta)
   end
-  rows.columns = what.names
+  rows.columns = names
   return rows
 end
 
@@ -481,7 +483,7 @@ local HOOKS = { statement = true, result = true, rows = true }
 Session["on.statement"] = function(session, packet)
   enter(session)
   if lists[session.queries][1] ~= nil then lists[session.queries] = {} end
-  session.pending = nil
+  session.pending, session.live = nil, nil
   local hooks, read = session.on, READ[packet:byte()]
   local d = read and read(session, packet)
   if not d then return false, 0, 0 end
@@ -517,7 +519,7 @@ end
 
 local function there(r)
   local d = rawget(r, DATA)
-  if native.serial() ~= d.serial then blame("the result is gone: its hook has returned") end
+  if session_of().live ~= d.serial then blame("the result is gone: its hook has returned") end
   return d
 end
 
@@ -531,17 +533,17 @@ end
 
 local Result = { __metatable = false }
 
--- A whole answer, or one of its results.
-local function result_of(part)
-  return setmetatable({ [DATA] = { serial = native.serial(), counts = native.counts(part), part = part } }, Result)
+-- A whole answer, or one of its results, with its numbers.
+local function result_of(serial, counts, part)
+  return setmetatable({ [DATA] = { serial = serial, counts = counts, part = part } }, Result)
 end
 
 local RESULT = {
-  fields = function(d) return d.counts.has_rows and native.fields(d.part) or {} end,
+  fields = function(d) return d.counts.has_rows and packed.fields(d.part) or {} end,
   columns = function(d)
     local names = {}
     if d.counts.has_rows then
-      for at, field in ipairs(native.fields(d.part)) do names[at] = field.name end
+      for at, field in ipairs(packed.fields(d.part)) do names[at] = field.name end
     end
     return names
   end,
@@ -549,16 +551,18 @@ local RESULT = {
     if d.part then blame("one of several results has no 'results': the answer has them") end
     if not d.results then
       d.results = {}
-      for part = 1, native.results() do d.results[part] = result_of(part) end
+      for part = 1, native.results() do
+        d.results[part] = result_of(d.serial, counts_of(native.counts(part)), part)
+      end
     end
     return d.results
   end,
   has_rows = function(d) return d.counts.has_rows end,
   row_count = function(d) return d.counts.has_rows and d.counts.row_count or 0 end,
-  affected_rows = function(d) return d.counts.affected_rows or 0 end,
-  insert_id = function(d) return d.counts.insert_id or 0 end,
+  affected_rows = function(d) return d.counts.has_rows and 0 or d.counts.affected end,
+  insert_id = function(d) return d.counts.has_rows and 0 or d.counts.insert end,
   warnings = function(d) return d.counts.warning_count end,
-  error = function(d) return d.counts.query_status == 255 and failure(d.part) or nil end,
+  error = function(d) return d.counts.failed and failure(d.part) or nil end,
 }
 
 -- The columns that a script asks for: their places, how they are read, and what a row is.
@@ -566,7 +570,7 @@ local function chosen(r, columns)
   local d = there(r)
   want(d.part or d.streamed or not native.is_several(), "the answer has several results: r.results is a list of them")
   want(not native.is_bare(d.part), "the client has asked for results without names of columns")
-  if not d.names then d.names, d.kinds = r.columns, native.kinds(d.part) end
+  if not d.names then d.names, d.kinds = r.columns, packed.decode(native.kinds(d.part)) end
   local places, names = {}, {}
   if columns == nil then
     for at, name in ipairs(d.names) do places[at], names[at] = at, name end
@@ -585,31 +589,26 @@ local function chosen(r, columns)
   return places, row_of(names, "map was told of other columns: the row"), d.kinds
 end
 
--- `texts` gets what the columns' values were.
-local function read_row(at, part, places, meta, kinds, texts)
-  local cells = native.cells(at, places, part)
-  if not cells then return nil end
-  for index = 1, #places do
-    local place = places[index]
-    if texts then texts[index] = cells[place] end
-    cells[place] = typed(cells[place], kinds[place])
-  end
-  return setmetatable(cells, meta)
-end
-
 local Reads = {}
 
 function Reads.rows(r, columns)
   there(r)
   if not r.has_rows then return function() end end
   local places, meta, kinds = chosen(r, columns)
-  local at, part = 0, there(r).part
+  local d = there(r)
+  local each = packed.each(d.serial, d.part, function() there(r) end, places)
   return function()
-    there(r)
-    at = at + 1
-    return read_row(at, part, places, meta, kinds)
+    local cells = each()
+    if not cells then return nil end
+    for index = 1, #places do
+      local place = places[index]
+      cells[place] = typed(cells[place], kinds[place])
+    end
+    return setmetatable(cells, meta)
   end
 end
+
+local function is_there() end
 
 -- Each row as a function returns it. A row for which it returns false is left out.
 function Reads.map(r, of, columns)
@@ -619,11 +618,16 @@ function Reads.map(r, of, columns)
   if not r.has_rows or r.error then return r end
   local places, meta, kinds = chosen(r, columns)
   if #places == 0 then return r end
-  local where, part, rows = native.where(of), there(r).part, {}
+  local d, where, rows = there(r), native.where(of), {}
+  local part, each = d.part, packed.each(d.serial, d.part, is_there, places)
   for at = 1, r.row_count do
-    local texts = {}
-    local row = read_row(at, part, places, meta, kinds, texts)
-    local made = of(row)
+    local row, texts = each(), {}
+    for index = 1, #places do
+      local place = places[index]
+      texts[index] = row[place]
+      row[place] = typed(row[place], kinds[place])
+    end
+    local made = of(setmetatable(row, meta))
     if made == nil then made = row end
     if made == false then
       rows[at] = false
@@ -693,10 +697,11 @@ Session["on.rows"] = function(session, number)
   local hook = session.on.rows
   enter(session)
   session.stream = nil
-  local d = { serial = native.serial(), counts = native.counts(), streamed = true, number = number }
+  local d = { serial = native.serial(), counts = counts_of(native.counts()), streamed = true, number = number }
   local r = setmetatable({ [DATA] = d }, Stream)
-  session.hook = hook
+  session.hook, session.live = hook, d.serial
   local said = hook(session.pending.s, r)
+  session.live = nil
   if said == nil or said == PASS or said == r then return 0 end
   if is_answer(said) and said.kind == "error" then
     rawset(session.proxy, "response", said.response)
@@ -711,12 +716,12 @@ Session["on.rows"] = function(session, number)
 end
 
 -- So many rows, by the texts of their columns that are seen, one row behind another. Returns places among those of what is
--- changed, the new values (false is NULL), and the rows that are left out.
-local function pass_rows(session, count, texts)
+-- changed, the new values, and the rows that are left out, each packed.
+local function pass_rows(session, count, packed_texts)
   local stream = session.stream
   enter(session)
   local of, places, meta, kinds = stream.of, stream.places, stream.meta, stream.kinds
-  local width, base = #places, 0
+  local width, base, texts = #places, 0, packed.decode(packed_texts)
   local changed, values, out = {}, {}, {}
   for row = 1, count do
     local cells = {}
@@ -744,7 +749,7 @@ local function pass_rows(session, count, texts)
     end
     base = base + width
   end
-  return changed, values, out
+  return packed.encode(changed), packed.encode(values), packed.encode(out)
 end
 Session.rows = pass_rows
 
@@ -794,7 +799,7 @@ local function listed(hook, said)
 end
 
 -- The answer to a command. Returns whether the script has looked at it, and what it has decided.
-Session["on.result"] = function(session)
+Session["on.result"] = function(session, _, _, _, _, serial, ...)
   local pending, hook = session.pending, session.on.result
   session.pending = nil
   if not pending or not pending.collected then return false, 0 end
@@ -805,9 +810,10 @@ Session["on.result"] = function(session)
   end
   if pending.d.known then pending.d.known.long = nil end
   if not hook then return false, 0 end
-  local r = result_of()
-  session.hook = hook
+  local r = result_of(serial, counts_of(...))
+  session.hook, session.live = hook, serial
   local said = hook(pending.s, r)
+  session.live = nil
   if said == nil or said == PASS or said == r then return true, 0 end
   local response = is_answer(said) and said.response or listed(hook, said)
   if not response then

@@ -1,20 +1,18 @@
 //! The tokenizer, as scripts call it: lists of tables with a name, a number and a text.
 
+use crate::packed::Packed;
 use lua::tokenizer::{self, Id, Token};
-use mlua::{Error, Function, Lua, LuaString, Table, Value};
+use mlua::{Error, Lua, LuaString, Table, Value};
 use std::borrow::Cow;
 
-/// Functions over lists of tokens, for `proxy.lua`.
+/// Bytes of a packed token without its text.
+const TOKEN_BYTES: usize = 28;
+/// What a token has, in the order in which it is packed.
+const FIELDS: [&str; 3] = ["token_name", "token_id", "text"];
+
+/// Functions over lists of tokens, but for the one that makes a list: that is `tokens.lua`.
 pub(crate) fn table(vm: &Lua) -> Result<Table, Error> {
     let table = vm.create_table()?;
-    let cut = vm.create_function(|vm, sql: LuaString| {
-        let (numbers, texts) = packed(&tokenizer::tokenize(&sql.as_bytes()));
-        Ok((vm.create_string(numbers)?, vm.create_string(texts)?))
-    })?;
-    let name_of = vm.create_function(|_, number: u16| Ok(Id::of(number).map(Id::name)))?;
-    let chunk = vm.load(include_str!("tokens.lua")).set_name("=tokenizer");
-    let tokenize: Function = chunk.call((cut, name_of))?;
-    table.set("tokenize", tokenize)?;
     let normalize = vm.create_function(|vm, list: Table| {
         let tokens = read(&list, None)?;
         vm.create_string(tokenizer::normalize(&tokens))
@@ -48,23 +46,37 @@ pub(crate) fn table(vm: &Lua) -> Result<Table, Error> {
     Ok(table)
 }
 
-/// Kinds and lengths of tokens, a byte each or 255 and four; and their texts.
-fn packed(tokens: &[Token<'_>]) -> (Vec<u8>, Vec<u8>) {
-    let mut numbers = Vec::with_capacity(tokens.len() * 2);
-    let mut texts = Vec::new();
-    let mut add = |number: usize| match u8::try_from(number) {
-        Ok(number) if number < u8::MAX => numbers.push(number),
-        _ => {
-            numbers.push(u8::MAX);
-            numbers.extend_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
+/// Functions of ours that `tokens.lua` calls.
+pub(crate) fn natives(vm: &Lua, native: &Table) -> Result<(), Error> {
+    let cut = vm.create_function(|vm, sql: LuaString| {
+        let sql = sql.as_bytes();
+        let tokens = tokenizer::tokenize(&sql);
+        let mut packed = Packed::with_room(sql.len() + tokens.len() * TOKEN_BYTES);
+        packed.list(tokens.len());
+        // Behind the names of all kinds.
+        let kinds = usize::from(Id::COMMENT_MYSQL.number()) + 1;
+        for token in &tokens {
+            let number = token.id.number();
+            packed.fields(3);
+            packed.known(kinds);
+            packed.known(number.into());
+            packed.known(kinds + 1);
+            packed.number(number.into());
+            packed.known(kinds + 2);
+            packed.text(Some(&token.text));
         }
-    };
-    for token in tokens {
-        add(token.id.number().into());
-        add(token.text.len());
-        texts.extend_from_slice(&token.text);
-    }
-    (numbers, texts)
+        packed.told(vm)
+    })?;
+    native.set("cut", cut)?;
+    let names = vm.create_function(|vm, ()| {
+        let mut packed = Packed::default();
+        packed.list(Id::names().count() + FIELDS.len());
+        for name in Id::names().chain(FIELDS) {
+            packed.text(Some(name.as_bytes()));
+        }
+        packed.told(vm)
+    })?;
+    native.set("names", names)
 }
 
 fn strings(vm: &Lua, texts: Vec<Vec<u8>>) -> Result<Table, Error> {

@@ -3,6 +3,7 @@
 use crate::host::Failed;
 use crate::natives::natives;
 use crate::now::Now;
+use crate::packed::Packing;
 use crate::text::{compares_status, hooks_of_the_greeting, may_read_results, may_wait};
 use lua::lint::Known;
 use lua::required::Module;
@@ -104,6 +105,7 @@ struct Compiled {
 pub struct Vm {
     lua: Lua,
     session: Table,
+    packing: Packing,
     /// Those of its functions that were called.
     known: RefCell<Vec<(&'static str, Function)>>,
     now: Rc<Now>,
@@ -153,6 +155,7 @@ impl Vm {
             steps: Cell::new(0),
         });
         watch.clone().looks_every(&lua, STEPS)?;
+        let native = natives(&lua, &now)?;
         tame(&lua)?;
         let (over, deep) = (now.clone(), now.clone());
         crate::patterns::put_in(
@@ -160,7 +163,6 @@ impl Vm {
             Rc::new(move || over.is_over()),
             Rc::new(move || deep.depth.is_reached()),
         )?;
-        let native = natives(&lua, &now)?;
         let of = watch.clone();
         let collected = move |lua: &Lua, ()| of.clone().collected(lua);
         native.set("collected", lua.create_function(collected)?)?;
@@ -171,6 +173,7 @@ impl Vm {
         lua.set_memory_limit(limits.memory_max)?;
         Ok(Self {
             lua,
+            packing: Packing::of(&session.get("packed")?)?,
             known: RefCell::default(),
             session,
             now,
@@ -274,6 +277,11 @@ impl Vm {
             .map_err(failed)?
             .call(args)
             .map_err(failed)
+    }
+
+    /// What packs the rows that its scripts make up.
+    pub(crate) const fn packing(&self) -> &Packing {
+        &self.packing
     }
 
     /// Facts that hooks may ask.

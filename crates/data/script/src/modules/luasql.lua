@@ -1,6 +1,6 @@
 -- LuaSQL for MySQL: environments, connections and cursors. A script that asks waits, and nobody else
 -- does: the question is handed to the session, which asks the server.
-local proxy, native, session, wait, newproxy = ...
+local proxy, native, session, wait, newproxy, packed = ...
 
 local states = setmetatable({}, { __mode = "k" })
 
@@ -117,6 +117,7 @@ function Connection.execute(self, sql)
   local what, words = ask(state, sql)
   if what == nil then return nil, "LuaSQL: error executing query. MySQL: " .. words end
   if type(what) == "number" then return what end
+  what = packed.decode(what)
   return made(cursor, { rows = what.rows, names = what.names, types = what.types, at = 0 })
 end
 
