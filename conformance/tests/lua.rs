@@ -31,6 +31,7 @@ fn main() {
         ("the_documents_script_asks_servers_itself", documents_luasql),
         ("a_script_asks_servers_itself", asks),
         ("a_script_names_the_server_that_it_asks", names),
+        ("a_script_leaves_no_schema_to_the_next_one", leaves_schemas),
         ("who_waits_for_a_script_waits_alone", waits),
         ("sessions_of_all_cores_share_one_proxy_global", shares),
         ("who_becomes_somebody_else_meets_scripts_anew", changes),
@@ -765,6 +766,51 @@ fn asks(driver: Driver) -> Outcome {
         drop(client);
         let left = told(&mut log_in(proxy)?, "return one('SELECT @left')");
         expect(left.starts_with("nil"), || left)
+    })
+}
+
+/// A script that goes to another schema on its connection, and one that drops the schema that it is in: who gets the connection
+/// next is in his own.
+fn leaves_schemas(driver: Driver) -> Outcome {
+    each(driver, |server, proxy| {
+        server.root(
+            "CREATE DATABASE IF NOT EXISTS test; CREATE DATABASE away; CREATE DATABASE gone",
+        )?;
+        load(proxy, &[("asks", ASKS, "error")])?;
+        let mut client = log_in(proxy)?;
+        let there = |name: &str| {
+            format!(
+                "local c = assert(env:connect('{name}')) local id = one('SELECT CONNECTION_ID()', c) return id, one('SELECT DATABASE()', c), c:close()"
+            )
+        };
+        let mut said = |lua: &str| told(&mut client, lua).replace(" nil", "");
+        for (name, leaves) in [
+            ("test", "USE away"),
+            ("gone", "DROP DATABASE gone"),
+            ("", "USE away"),
+        ] {
+            let wanted = if name.is_empty() {
+                "".to_owned()
+            } else {
+                format!(" {name}")
+            };
+            let lua = format!(
+                "local c = assert(env:connect('{name}')) local id = one('SELECT CONNECTION_ID()', c) c:execute('{leaves}') c:close() return id"
+            );
+            let left = said(&lua);
+            server.root("CREATE DATABASE IF NOT EXISTS gone")?;
+            // The connection may be closed instead.
+            for _ in 0..20 {
+                let now = said(&there(name));
+                let (id, rest) = now.split_once(' ').unwrap_or((&now, ""));
+                same(rest, format!("{wanted} true").trim())
+                    .map_err(|error| format!("{leaves}: {error}"))?;
+                if id == left {
+                    break;
+                }
+            }
+        }
+        Ok(())
     })
 }
 

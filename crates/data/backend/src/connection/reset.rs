@@ -142,12 +142,8 @@ impl Backend {
             if !by_login && !self.state.schema.is_empty() {
                 // It stays in the schema, and forgets the schema's character set.
                 let schema = self.state.schema.clone();
-                match self.init_db(&schema).await {
-                    // It was dropped since, or is not this user's any more: the next session wants
-                    // another, or is told so itself.
-                    Ok(()) | Err(BackendFailed::Sync { .. }) => {}
-                    Err(failed) => return Err(failed),
-                }
+                // Where it was dropped since, nobody knows in which one the connection is now.
+                self.init_db(&schema).await?;
             }
         }
         if let Some(text) = self.init_connect.clone() {

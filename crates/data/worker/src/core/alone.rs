@@ -3,7 +3,7 @@
 
 use crate::command::settings::{LAST_GTID, may_run_programs, sees_user_variables};
 use crate::core::Core;
-use backend::{Answered, Backend, BackendFailed, Hold, State, Tracking};
+use backend::{Answered, Backend, BackendFailed, Hold, Sees, State, Tracking};
 use sql::{Class, CommandCounter, Leaves, Reads};
 use wire::response::{Outcome, Response};
 use wire::track::Change;
@@ -67,7 +67,7 @@ pub(crate) fn tracking(class: &Class<'_>) -> Tracking {
 }
 
 /// Whether the server tells of a change in its session. It knows best in which schema that is.
-fn learn_schema(backend: &mut Backend, response: &Response) -> bool {
+pub(crate) fn learn_schema(backend: &mut Backend, response: &Response) -> bool {
     let mut changed = false;
     for change in response.changes() {
         match change {
@@ -106,7 +106,16 @@ pub(crate) async fn come_to(
     class: &Class<'_>,
 ) -> Result<(), BackendFailed> {
     let sees = sees_user_variables(class);
-    backend.sync(state, sees, None, tracking(class)).await?;
+    come_with(backend, state, (sees, tracking(class))).await
+}
+
+/// The same, for statements that see user variables or not, and with this tracking.
+pub(crate) async fn come_with(
+    backend: &mut Backend,
+    state: &State,
+    (sees, tracking): (Sees, Tracking),
+) -> Result<(), BackendFailed> {
+    backend.sync(state, sees, None, tracking).await?;
     if backend.takes_several() {
         backend.take_several(false).await?;
     }

@@ -2,9 +2,10 @@
 //! nobody else's until the script gives it back or its session ends, and is reset then.
 
 use crate::command::reads::limit_ms;
+use crate::command::settings::sees_user_variables;
 use crate::core::guests::Owner;
 use crate::core::{Core, alone};
-use backend::{Backend, BackendFailed, Hold, State, Want};
+use backend::{Backend, BackendFailed, Hold, State, Tracking, Want};
 use bridge::Failure;
 use config::{Password, Snapshot, User};
 use net::{NetError, Secret};
@@ -82,7 +83,7 @@ impl Connections {
             (Err(words), _) | (_, Err(words)) => return Reply::Refused(words),
         };
         let state = State::new(&wish.schema, owner.collation);
-        let class = sql::class(b"DO 1");
+        let sees = sees_user_variables(&sql::class(b"DO 1"));
         let want = Want {
             hostgroup: at.0,
             user: &user.username,
@@ -94,9 +95,9 @@ impl Connections {
             client: None,
             state: &state,
             snapshot,
-            user_variables: crate::command::settings::sees_user_variables(&class),
+            user_variables: sees,
             remembered: None,
-            tracking: alone::tracking(&class),
+            tracking: Tracking::On,
             new_connection: false,
             must_see: None,
             like: None,
@@ -119,7 +120,7 @@ impl Connections {
         alone::takes(&mut backend);
         // Whatever it will be told, nobody else finds anything of it.
         backend.holds.add(Hold::Untold);
-        if let Err(failed) = alone::come_to(&mut backend, &state, &class).await {
+        if let Err(failed) = alone::come_with(&mut backend, &state, (sees, Tracking::On)).await {
             self.core.pools.abandon(backend);
             return Reply::Refused(words(&failed));
         }
@@ -232,6 +233,11 @@ impl Connections {
                 backend.ended(used, chunk.len());
                 break;
             }
+        }
+        // It stays there after a reset: USE, and the end of a schema, are for the next one to know.
+        let _is_untold_anyway = alone::learn_schema(backend, &response);
+        if response.is_session_track_lost() {
+            backend.retire();
         }
         Ok(Ok(replied(&response, bytes, caps)))
     }
