@@ -43,7 +43,11 @@ function read_query(packet)
   -- What the client says of its schema counts for the script's connection, too: mariadb-slap drops it, and makes it anew.
   if packet:byte() == 2 and con then assert(con:execute('USE `' .. packet:sub(2) .. '`')) end
   if packet:byte() ~= 3 then return end
-  con = con or assert(env:connect('{SCHEMA}'))
+  if not con then
+    con = assert(env:connect(''))
+    local schema = proxy.connection.client.default_db
+    if schema ~= '' then assert(con:execute('USE `' .. schema .. '`')) end
+  end
   local cur = assert(con:execute(packet:sub(2)))
   if type(cur) == 'number' then
     proxy.response = {{ type = proxy.MYSQLD_PACKET_OK, affected_rows = cur }}
@@ -177,9 +181,8 @@ def selects(wish, proxy):
 
 def slaps(wish, proxy):
     scripts = {"none": None, "empty": SCRIPTS["empty"] + " function read_query_result(inj) end", "wait": SCRIPTS["queued"], "copy": SCRIPTS["copy"], "luasql": LUASQL}
+    scripts = {name: text for name, text in scripts.items() if name in wish.only or wish.only == list(SCRIPTS)}
     run = lambda count, statements: slap(proxy.port, count, statements, ["--auto-generate-sql"])
-    # LuaSQL needs the schema before mariadb-slap has made it.
-    scripts["luasql"] = LUASQL.replace(f"connect('{SCHEMA}')", "connect('mysqlslap')")
     print_table("the command of A97", wish, proxy, scripts, [1, 8], run)
 
 

@@ -8,11 +8,11 @@ local ROWS_MAX, BYTES_MAX = 32, 16384
 local P = { encode = encode, decode = decode }
 
 -- A function that returns the next row of a result each time, and nothing behind the last one; only the columns at these places,
--- where there are such. `look` raises where the result is gone.
-function P.each(serial, part, look, places)
+-- where there are such. `gone` raises, and is called where the session's hook has returned.
+function P.each(session, serial, part, gone, places)
   local behind, at, left, rows = 1, 0, 0, nil
   return function()
-    look()
+    if session.live ~= serial then gone() end
     if at == left then
       local packed
       left, packed = native.rows(serial, behind, part, places)

@@ -462,12 +462,10 @@ end
 
 local ResultSet = {}
 
-local function look(r)
-  if r.session.live ~= r.serial then error(".resultset is gone: its hook has returned", 3) end
-end
+local function gone() error(".resultset is gone: its hook has returned", 3) end
 
 local function look_collected(r, name)
-  look(r)
+  if r.session.live ~= r.serial then gone() end
   if not r.counts.collected then
     error(".resultset." .. name .. " isn't available if 'resultset_is_needed ~= true'", 3)
   end
@@ -501,7 +499,7 @@ end
 function ResultSet.rows(r)
   look_collected(r, "rows")
   if not r.counts.has_rows then return nil end
-  return packed.each(r.serial, r.part, function() look(r) end)
+  return packed.each(r.session, r.serial, r.part, gone)
 end
 
 function ResultSet.raw(r)

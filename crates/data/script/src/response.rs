@@ -684,6 +684,9 @@ fn kept(source: &Outcome, at: usize, name: &[u8], kind: Option<u8>) -> Option<Ve
 }
 
 pub(crate) fn is_number(value: &[u8]) -> bool {
+    if !value.is_empty() && value.iter().all(u8::is_ascii_digit) {
+        return true;
+    }
     std::str::from_utf8(value).is_ok_and(|text| text.parse::<f64>().is_ok())
 }
 

@@ -596,7 +596,7 @@ function Reads.rows(r, columns)
   if not r.has_rows then return function() end end
   local places, meta, kinds = chosen(r, columns)
   local d = there(r)
-  local each = packed.each(d.serial, d.part, function() there(r) end, places)
+  local each = packed.each(session_of(), d.serial, d.part, function() there(r) end, places)
   return function()
     local cells = each()
     if not cells then return nil end
@@ -608,8 +608,6 @@ function Reads.rows(r, columns)
   end
 end
 
-local function is_there() end
-
 -- Each row as a function returns it. A row for which it returns false is left out.
 function Reads.map(r, of, columns)
   there(r)
@@ -619,7 +617,7 @@ function Reads.map(r, of, columns)
   local places, meta, kinds = chosen(r, columns)
   if #places == 0 then return r end
   local d, where, rows = there(r), native.where(of), {}
-  local part, each = d.part, packed.each(d.serial, d.part, is_there, places)
+  local part, each = d.part, packed.each(session_of(), d.serial, d.part, function() there(r) end, places)
   for at = 1, r.row_count do
     local row, texts = each(), {}
     for index = 1, #places do
