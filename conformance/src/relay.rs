@@ -55,7 +55,13 @@ pub enum Lost {
     Connection,
     /// The command itself: the server never hears of it.
     Command,
+    /// Its answer, in whose place comes an error that leaves it open, as a node of Galera gives one that loses its cluster: the
+    /// command is done.
+    Error,
 }
+
+/// Error 1180 as the first packet of an answer.
+const HALFWAY: &[u8] = b"\x31\0\0\x01\xff\x9c\x04#HY000Error while appending the fragment; lost";
 
 /// Starts a relay in front of the port of a server, and gives the relay's own. The answer to the
 /// command that `loses` is a part of is lost, and its connection ends. The relay serves until the
@@ -82,7 +88,7 @@ pub fn start_that_loses_so(to: u16, loses: &LastWords, what: Lost) -> io::Result
                 };
                 let is_lost = Arc::new(AtomicBool::new(false));
                 let is_lost_too = is_lost.clone();
-                thread::spawn(move || pour_until(server_too, client_too, &is_lost_too));
+                thread::spawn(move || pour_until(server_too, client_too, (what, &is_lost_too)));
                 pour_commands(client, server, &loses, (what, &is_lost));
             });
         }
@@ -120,11 +126,14 @@ fn pour_commands(
 }
 
 /// Carries answers until they end, or one is to be lost.
-fn pour_until(mut server: TcpStream, mut client: TcpStream, is_lost: &AtomicBool) {
+fn pour_until(mut server: TcpStream, mut client: TcpStream, (what, is_lost): (Lost, &AtomicBool)) {
     let _ = client.set_nodelay(true);
     let mut buffer = vec![0; 64 << 10];
     while let Ok(count @ 1..) = server.read(&mut buffer) {
         let is_lost = is_lost.load(Ordering::SeqCst);
+        if is_lost && what == Lost::Error {
+            let _ = client.write_all(HALFWAY);
+        }
         if is_lost || client.write_all(&buffer[..count]).is_err() {
             break;
         }

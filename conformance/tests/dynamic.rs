@@ -864,7 +864,7 @@ fn never_piles_up(driver: Driver) -> Outcome {
         let counted = "SELECT Variable_Value FROM stats_mysql_global WHERE Variable_Name = 'Stmt_Client_Active_Total'";
         trials::soon("0", || Ok(proxy.admin(counted)?.trim().to_owned()))?;
         let asked = proxy
-            .admin("SELECT Variable_Value > 2000 FROM stats_mysql_global WHERE Variable_Name = 'Com_backend_stmt_prepare'")?;
+            .admin("SELECT Variable_Value + 0 > 2000 FROM stats_mysql_global WHERE Variable_Name = 'Com_backend_stmt_prepare'")?;
         same(&asked, "1")?;
         proxy.admin(
             "UPDATE mysql_servers SET status = 'OFFLINE_HARD'; LOAD MYSQL SERVERS TO RUNTIME",

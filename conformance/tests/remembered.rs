@@ -77,6 +77,12 @@ fn each(
     Ok(())
 }
 
+/// Words with numbers as wide as they are for everybody: MariaDB takes a constant of 21 digits for one digit wider in a sum.
+fn alike(said: &str) -> String {
+    said.replace(r"\x17\x00\x00\x00\x08", "wide")
+        .replace(r"\x16\x00\x00\x00\x08", "wide")
+}
+
 /// A session through the proxy beside a direct one, and one that uses the same connections with
 /// counts of its own.
 struct Three {
@@ -108,12 +114,10 @@ impl Three {
     /// Compares what both are told by `ask`, when somebody else was there before.
     fn both(&mut self, what: &str, ask: impl Fn(&mut Raw) -> Result<String, String>) -> Outcome {
         self.disturb()?;
-        // MariaDB takes a constant of 21 digits for one digit wider in a sum.
-        let alike = |said: String| {
-            said.replace(r"\x17\x00\x00\x00\x08", "wide")
-                .replace(r"\x16\x00\x00\x00\x08", "wide")
-        };
-        let (wanted, found) = (alike(ask(&mut self.direct)?), alike(ask(&mut self.client)?));
+        let (wanted, found) = (
+            alike(&ask(&mut self.direct)?),
+            alike(&ask(&mut self.client)?),
+        );
         expect(found == wanted, || {
             format!("{what}:\n{found}\ninstead of\n{wanted}")
         })
@@ -572,7 +576,7 @@ fn unknown(driver: Driver) -> Outcome {
                 found => Some(found),
             });
             let (found, _) = quick.ok_or("a hundred silences of 5 ms")??;
-            expect(found == wanted, || {
+            expect(alike(&found) == alike(&wanted), || {
                 format!("{vendor}: {sql}: {found:?} instead of {wanted:?}")
             })?;
         }

@@ -388,12 +388,12 @@ const MARKS: &str = "CREATE DATABASE millrace; CREATE TABLE millrace.marks ( \
     proxy BIGINT UNSIGNED NOT NULL, slot INT UNSIGNED NOT NULL, mark BIGINT UNSIGNED NOT NULL, \
     at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (proxy, slot)) ENGINE=InnoDB";
 
-/// A COMMIT that landed and whose answer was lost, one that never came, and one that the server is still
-/// at when its client looks: each is done once, and its client reads OK. Without a table, and without the
+/// A COMMIT that landed and whose answer was lost or is an error that leaves it open, one that never came, and one that the server
+/// is still at when its client looks: each is done once, and its client reads OK. Without a table, and without the
 /// right to see what is applied, it is an error as before.
 fn marked_commit(driver: Driver) -> Outcome {
     for vendor in vendors() {
-        for what in [Lost::Answer, Lost::Command, Lost::Connection] {
+        for what in [Lost::Answer, Lost::Command, Lost::Connection, Lost::Error] {
             let server = Server::start(vendor)?;
             server.root(MARKS)?;
             let loses = relay::LastWords::default();
@@ -418,7 +418,7 @@ fn marked_commit(driver: Driver) -> Outcome {
             }
             let wanted = match what {
                 Lost::Command => "replays=2 replays_succeeded=2",
-                Lost::Answer | Lost::Connection => "replays=2 replays_landed=2",
+                Lost::Answer | Lost::Connection | Lost::Error => "replays=2 replays_landed=2",
             };
             same(&counted(&proxy)?, wanted).map_err(words)?;
         }

@@ -160,7 +160,7 @@ fn goes_on(driver: Driver) -> Outcome {
     let pid = fs::read_to_string(proxy.data().join("millrace.pid")).map_err(said)?;
     same(&pid, &proxy.id().to_string())?;
     let settled = || {
-        proxy.admin("SELECT variable_value >= 2 FROM stats_mysql_global WHERE variable_name = 'Millrace_sessions_settled'")
+        proxy.admin("SELECT variable_value + 0 >= 2 FROM stats_mysql_global WHERE variable_name = 'Millrace_sessions_settled'")
     };
     soon("1\n", settled)
 }

@@ -380,6 +380,16 @@ impl Session {
         self.forward(&job).await
     }
 
+    /// Errors of which the client does not hear, because it is done elsewhere, or again.
+    fn withholds(&self, backend: &Backend, job: &Job<'_>) -> Withhold {
+        Withhold {
+            demoted: self.withholds_refusal(backend, job),
+            deadlock: self.retries_deadlock(job),
+            halfway: self.has_left_mark(job),
+            ..Withhold::NOTHING
+        }
+    }
+
     /// On this connection; once more, if its server had no room for another prepared statement.
     async fn on_with_room(
         &mut self,
@@ -496,8 +506,7 @@ impl Session {
                 withhold: Withhold {
                     stale: executed.filter(|_| stale_allowed),
                     crowd: first && only_prepares(job),
-                    demoted: self.withholds_refusal(backend, job),
-                    deadlock: self.retries_deadlock(job),
+                    ..self.withholds(backend, job)
                 },
                 rows_max: job.plan.rows_max(),
                 rows_before: 0,

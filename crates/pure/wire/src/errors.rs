@@ -92,6 +92,8 @@ codes! {
     NET_ERROR_ON_WRITE = 1160 "08S01";
     /// Writing to the connection took too long.
     NET_WRITE_INTERRUPTED = 1161 "08S01";
+    /// A COMMIT has failed in the middle: a node of Galera says so that has lost its cluster (MariaDB's words are of a fragment).
+    ERROR_DURING_COMMIT = 1180 "HY000";
     /// A system variable that does not exist.
     UNKNOWN_SYSTEM_VARIABLE = 1193 "HY000";
     /// The user has too many connections (`max_user_connections`).

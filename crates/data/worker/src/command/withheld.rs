@@ -6,8 +6,9 @@ use crate::command::job::{Job, What};
 use crate::command::trouble::Failed;
 use crate::known::demoted;
 use backend::BackendFailed;
+use net::NetError;
 use sql::{CommandCounter, Leaves};
-use wire::errors::{DEADLOCK, TOO_MANY_STATEMENTS};
+use wire::errors::{DEADLOCK, ERROR_DURING_COMMIT, TOO_MANY_STATEMENTS};
 use wire::response::{Outcome, Response};
 
 /// "Prepared statement needs to be re-prepared".
@@ -26,6 +27,8 @@ pub(crate) struct Withhold {
     pub(crate) demoted: bool,
     /// That the transaction was the victim of a deadlock.
     pub(crate) deadlock: bool,
+    /// That a COMMIT has failed in the middle: its mark tells what has become of it.
+    pub(crate) halfway: bool,
 }
 
 impl Withhold {
@@ -34,6 +37,7 @@ impl Withhold {
         crowd: false,
         demoted: false,
         deadlock: false,
+        halfway: false,
     };
 
     /// The failure, if this is to be withheld.
@@ -63,6 +67,10 @@ impl Withhold {
             return Some(Failed::Backend(BackendFailed::Deadlock {
                 message: String::from_utf8_lossy(message).into_owned(),
             }));
+        }
+        if self.halfway && response.results() == 0 && code == ERROR_DURING_COMMIT.number {
+            // As if the answer were lost.
+            return Some(Failed::Backend(BackendFailed::BrokeAfter(NetError::Closed)));
         }
         let full = self.crowd && code == TOO_MANY_STATEMENTS.number && response.results() == 0;
         full.then(|| {

@@ -147,6 +147,12 @@ impl Session {
         Ok(())
     }
 
+    /// Whether this is a COMMIT that has left a mark.
+    pub(crate) fn has_left_mark(&self, job: &Job<'_>) -> bool {
+        let is_marked = |course: &Course| course.mark.is_some();
+        self.course.as_deref().is_some_and(is_marked) && commits(job)
+    }
+
     /// A MariaDB keeps the warnings of the statement before over a COMMIT, and not over a mark.
     async fn ask_what_a_mark_ends(
         &mut self,
