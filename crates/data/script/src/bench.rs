@@ -544,7 +544,7 @@ struct Made {
     said: RefCell<Vec<String>>,
     /// The test's client, which knows the server's answers.
     client: RefCell<Option<Table>>,
-    /// What packs those answers, in the VM of the test.
+    /// Functions that pack those answers, in the VM of the test.
     packing: RefCell<Option<Packing>>,
     name: Box<str>,
     /// Files that the script has written.

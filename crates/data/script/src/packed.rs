@@ -197,7 +197,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// It as the place of something.
+    /// Place of something that it is the number of.
     pub(crate) fn place(self) -> Option<usize> {
         match self {
             Value::Number(number) => Some(number as usize),

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 /// Bytes of a packed token without its text.
 const TOKEN_BYTES: usize = 28;
-/// What a token has, in the order in which it is packed.
+/// Fields of a token, in the order in which it is packed.
 const FIELDS: [&str; 3] = ["token_name", "token_id", "text"];
 
 /// Functions over lists of tokens, but for the one that makes a list: that is `tokens.lua`.

@@ -279,7 +279,7 @@ impl Vm {
             .map_err(failed)
     }
 
-    /// What packs the rows that its scripts make up.
+    /// Functions that pack the rows that its scripts make up.
     pub(crate) const fn packing(&self) -> &Packing {
         &self.packing
     }

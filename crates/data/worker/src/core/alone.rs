@@ -109,7 +109,7 @@ pub(crate) async fn come_to(
     come_with(backend, state, (sees, tracking(class))).await
 }
 
-/// The same, for statements that see user variables or not, and with this tracking.
+/// Brings a connection to this state for statements that see user variables or not, and with this tracking.
 pub(crate) async fn come_with(
     backend: &mut Backend,
     state: &State,
