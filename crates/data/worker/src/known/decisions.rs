@@ -164,7 +164,6 @@ pub(crate) fn repeats_of(snapshot: &Snapshot, usual: bool) -> Repeats {
         || snapshot.has_admission()
         || snapshot.logs().is_some()
         || snapshot.traces().is_some()
-        || !snapshot.scripts.active().is_empty()
         || !snapshot.shards.is_empty()
         || !snapshot.rewrites.is_empty()
         || snapshot.servers.falls_back()

@@ -46,6 +46,14 @@ impl Chain {
             attributes: Vec::new(),
         }
     }
+
+    /// Whether the statement that runs now is the client's own, on its own way, and nobody waits for its answer.
+    pub(crate) fn leaves_alone(&self) -> bool {
+        self.collects.is_none()
+            && self.named.is_none()
+            && self.route == Routed::default()
+            && !self.is_at_console
+    }
 }
 
 /// A script of a chain. None where its main chunk has failed.

@@ -17,6 +17,7 @@ use crate::forward::relay::{Ask, doubt_interrupted, flags_on};
 use crate::known::answer::Complaint;
 use crate::known::decisions::{For, Judged};
 use crate::known::epoch::Epoch;
+use crate::scripts::chain::Chain;
 use crate::session::Session;
 use crate::talk::stop::Stop;
 use backend::{Backend, BackendFailed, Hold};
@@ -62,7 +63,7 @@ impl Session {
             && self.course.is_none()
             && self.global.is_none()
             && self.sent.is_none()
-            && self.scripts.is_none()
+            && self.scripts.as_deref().is_none_or(Chain::leaves_alone)
             && self.cached.is_unwatched()
             && !self.is_unsure()
             && self.core.gates.are_open()
