@@ -31,6 +31,10 @@ fn main() {
         ("the_documents_script_asks_servers_itself", documents_luasql),
         ("a_script_asks_servers_itself", asks),
         ("a_script_names_the_server_that_it_asks", names),
+        (
+            "what_a_script_lets_pass_goes_the_way_of_all_others",
+            lets_pass,
+        ),
         ("a_script_leaves_no_schema_to_the_next_one", leaves_schemas),
         ("who_waits_for_a_script_waits_alone", waits),
         ("sessions_of_all_cores_share_one_proxy_global", shares),
@@ -766,6 +770,25 @@ fn asks(driver: Driver) -> Outcome {
         drop(client);
         let left = told(&mut log_in(proxy)?, "return one('SELECT @left')");
         expect(left.starts_with("nil"), || left)
+    })
+}
+
+/// Statements that came before are decided once, and asked and answered at once: also those that a script has seen.
+fn lets_pass(driver: Driver) -> Outcome {
+    each(driver, |_, proxy| {
+        load(
+            proxy,
+            &[("sees", "function read_query(packet) end", "error")],
+        )?;
+        let mut client = log_in(proxy)?;
+        for n in 0..50 {
+            same(
+                &told(&mut client, &format!("SELECT {n} + 0")),
+                &n.to_string(),
+            )?;
+        }
+        let said = proxy.admin("SELECT Variable_Value + 0 > 40 FROM stats_mysql_global WHERE Variable_Name = 'Millrace_statements_at_once'; SELECT calls >= 50 FROM stats_millrace_scripts WHERE hook = 'read_query'")?;
+        same(&said, "1\n1")
     })
 }
 
