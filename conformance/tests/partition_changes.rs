@@ -26,6 +26,10 @@ fn main() {
             together,
         ),
         (
+            "rows_of_returning_come_in_the_order_of_the_statement",
+            returning,
+        ),
+        (
             "a_change_that_one_partition_refuses_is_made_by_none",
             refused,
         ),
@@ -136,6 +140,130 @@ async fn together(driver: Driver) -> Outcome {
         same(&counted, "1")?;
     }
     Ok(())
+}
+
+/// Changes that are answered with rows, in an order that the statement says; and in one that it does not.
+const RETURNING: &[&str] = &[
+    "INSERT INTO t (id, name) VALUES (7, 'a'), (2, 'b'), (3, 'c'), (8, 'd'), (5, 'e'), (1, 'f') RETURNING id, t.name AS n, x + id, NULL",
+    "INSERT IGNORE INTO t (id, x) VALUES (3, 1), (10, 1), (2, 2), (4, 9), (8, 1), (9, 3) RETURNING t.*",
+    "INSERT INTO t (id, x) VALUES (8, 1), (11, 1), (3, 0), (7, 5) ON DUPLICATE KEY UPDATE x = x + VALUES(x) RETURNING id, x",
+    "REPLACE INTO t (id, name, x) VALUES (1, 'z', 9), (6, 'y', 8), (7, 'x', 7), (1, 'w', 6) RETURNING id, name, x",
+    "INSERT IGNORE INTO t (id) VALUES (1), (2), (3) RETURNING id",
+    "INSERT IGNORE INTO t (id, x) VALUES (20, 'seven'), (21, 1), (22, 'eight') RETURNING id, x",
+    "DELETE FROM t WHERE id IN (7, 3, 99) OR x > 100 RETURNING id, name",
+    "DELETE FROM t WHERE id < 0 RETURNING id",
+    "DELETE FROM t RETURNING id, CONCAT(t.name, '!')",
+];
+
+/// A statement's answer: columns, rows, warnings, and what is remembered of it.
+async fn returned(
+    conn: &mut mysql_async::Conn,
+    sql: &str,
+    values: Option<mysql_async::Params>,
+) -> Result<String, String> {
+    let words = |error: mysql_async::Error| format!("{sql}: {error}");
+    let (columns, rows) = match values {
+        None => {
+            let mut result = conn.query_iter(sql).await.map_err(words)?;
+            let rows: Vec<mysql_async::Row> = result.collect().await.map_err(words)?;
+            (result.columns(), rows)
+        }
+        Some(values) => {
+            let mut result = conn.exec_iter(sql, values).await.map_err(words)?;
+            let rows: Vec<mysql_async::Row> = result.collect().await.map_err(words)?;
+            (result.columns(), rows)
+        }
+    };
+    let warnings = conn.get_warnings();
+    let columns = columns.iter().flat_map(|columns| columns.iter());
+    let columns: Vec<_> = columns
+        .map(|column| format!("{} {:?}", column.name_str(), column.column_type()))
+        .collect();
+    let mut rows: Vec<_> = rows
+        .into_iter()
+        .map(|row| format!("{:?}", row.unwrap()))
+        .collect();
+    if sql.starts_with("DELETE") {
+        rows.sort();
+    }
+    let counted: Option<(i64, i64)> = conn
+        .query_first("SELECT ROW_COUNT(), LAST_INSERT_ID()")
+        .await
+        .map_err(words)?;
+    Ok(format!(
+        "{columns:?} {rows:?}, {warnings} warnings, {counted:?}"
+    ))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn returning(driver: Driver) -> Outcome {
+    let vendor = Vendor::MariaDb;
+    let it = World::new(driver, vendor, CHANGES)?;
+    let words = |error: mysql_async::Error| error.to_string();
+    let mut parts = library::come_in(it.proxy.port).await.map_err(words)?;
+    let mut whole = library::come_in(it.one.port).await.map_err(words)?;
+    for conn in [&mut parts, &mut whole] {
+        conn.query_drop("SET sql_mode = ''").await.map_err(words)?;
+    }
+    for sql in RETURNING {
+        let asked = sql.replace("INTO t ", "INTO whole ");
+        let asked = asked
+            .replace("FROM t ", "FROM whole ")
+            .replace("t.", "whole.");
+        let wanted = returned(&mut whole, &asked, None).await?;
+        let found = returned(&mut parts, sql, None).await?;
+        let found = found.replace("t.", "whole.");
+        expect(found == wanted, || {
+            format!("{sql}: {found} instead of {wanted}")
+        })?;
+    }
+    // Prepared: a row of the binary protocol each.
+    let insert =
+        "INSERT INTO t (id, name, x) VALUES (?, ?, ?), (?, ?, ?), (?, ?, ?) RETURNING name, id, x";
+    let values = || mysql_async::Params::from((5, "it's", 1, 2, "b", 2, 1, "c", 3));
+    let wanted = insert.replace("INTO t ", "INTO whole ");
+    let wanted = returned(&mut whole, &wanted, Some(values())).await?;
+    same(
+        &returned(&mut parts, insert, Some(values())).await?,
+        &wanted,
+    )?;
+    let delete = "DELETE FROM t WHERE id > ? RETURNING id, name";
+    let wanted = delete.replace("FROM t ", "FROM whole ");
+    let wanted = returned(&mut whole, &wanted, Some((1,).into())).await?;
+    same(
+        &returned(&mut parts, delete, Some((1,).into())).await?,
+        &wanted,
+    )?;
+    same(&it.rows()?, "NULL 1:3")?;
+    let mut client = log_in(it.proxy.port)?;
+    for (sql, words) in [
+        (
+            "INSERT INTO t (id) VALUES (4), (2), (1), (3) RETURNING id",
+            "1062",
+        ),
+        (
+            "INSERT INTO numbered (k) VALUES (1), (2) RETURNING id",
+            "numbers its rows by itself",
+        ),
+        (
+            "DELETE FROM t ORDER BY id RETURNING id",
+            "leave ORDER BY out",
+        ),
+    ] {
+        let said = client.ask(sql).err();
+        let said = said.map_or_else(String::new, |error| error.to_string());
+        expect(said.contains(words), || format!("{sql}: {said}"))?;
+        same(&it.rows()?, "NULL 1:3")?;
+    }
+    // One copy of a reference table tells.
+    let rows = asked(
+        &mut client,
+        "INSERT INTO kinds (id, name) VALUES (8, 'h'), (7, 'g') RETURNING id",
+    )?;
+    same(&rows.concat().concat(), "87")?;
+    let copy = "SELECT GROUP_CONCAT(id, name, at ORDER BY id) FROM conf.kinds";
+    same(&it.one.root(copy)?, &it.two.root(copy)?)?;
+    same(&it.prepared()?, "0 0")
 }
 
 fn refused(driver: Driver) -> Outcome {

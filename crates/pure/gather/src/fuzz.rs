@@ -20,6 +20,7 @@ pub fn fuzz_recipe(data: &[u8]) {
         hostgroup: 0,
         partitions: Vec::new(),
         cuts: Vec::new(),
+        rows: Vec::new(),
     };
     let sent = recipe.text(&leg, data);
     assert!(read(&sent).is_some(), "{}", String::from_utf8_lossy(&sent));

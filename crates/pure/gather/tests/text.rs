@@ -87,6 +87,7 @@ fn answer(sql: &str) -> String {
         hostgroup: 0,
         partitions: Vec::new(),
         cuts: schemas.chain(tables).collect(),
+        rows: Vec::new(),
     };
     let sent = String::from_utf8(recipe.text(&leg, sql.as_bytes())).unwrap();
     // What is asked of a key besides is long, and always the same.

@@ -3,6 +3,7 @@
 use crate::outcome::Given;
 use gather::{Column, Recipe};
 use shards::{Finish, FromQuery, Inner, Loaded, Rekeyed};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Texts that are asked of partitions, and what becomes of the rows.
@@ -20,6 +21,8 @@ pub struct Gather {
     pub table: u32,
     /// Each part is the same change of another copy of a reference table.
     pub copies: bool,
+    /// The change is answered with rows: those of all parts.
+    pub returns: bool,
     /// Numbers that its rows have got from a sequence.
     pub numbered: Option<Given>,
     /// Rows that get another key, and move from some of its parts to another.
@@ -65,6 +68,7 @@ impl Gather {
             all: false,
             table,
             copies: false,
+            returns: false,
             numbered: None,
             rekeyed: None,
             loaded: None,
@@ -72,6 +76,17 @@ impl Gather {
             values: None,
             finishing: None,
         }
+    }
+
+    /// Number of its partitions, or sets of them that share a table. One may have several parts.
+    #[must_use]
+    pub fn partitions(&self) -> usize {
+        if !self.returns {
+            return self.parts.len();
+        }
+        let places = self.parts.iter();
+        let places = places.map(|part| (part.hostgroup, &part.partitions));
+        places.collect::<BTreeSet<_>>().len()
     }
 
     /// Whether rows are changed.
@@ -105,6 +120,8 @@ pub struct Part {
     pub partitions: Box<str>,
     /// Text that is sent.
     pub text: Box<[u8]>,
+    /// Rows of an INSERT that it gets, by their places in the statement; none where nobody asks for them.
+    pub rows: Box<[usize]>,
 }
 
 impl fmt::Display for Gather {

@@ -502,12 +502,28 @@ fn part(leg: &Leg, text: Vec<u8>) -> Part {
         hostgroup: leg.hostgroup,
         partitions: leg.partitions.join(" and ").into(),
         text: text.into(),
+        rows: Box::default(),
     }
 }
 
 /// A change that all of these partitions make, or none.
 fn changed(legs: &[Leg], asked: &[u8], case: Case<'_>, routed: &Routed) -> Result<Gather, String> {
-    let several = legs.len();
+    let parts = legs.iter().map(|leg| Part {
+        rows: match routed.returns {
+            true => leg.rows.as_slice().into(),
+            false => Box::default(),
+        },
+        ..part(leg, leg.text(asked))
+    });
+    let gather = Gather {
+        in_turn: routed.in_turn,
+        all: matches!(routed.spread, Spread::All(_)),
+        copies: routed.copies,
+        returns: routed.returns,
+        rekeyed: routed.rekeyed.clone().map(Box::new),
+        ..Gather::of(parts.collect(), routed.table)
+    };
+    let several = gather.partitions();
     let may =
         case.session.branches || case.session.user.partition_changes() == PartitionChanges::Xa;
     if !may && let Some(rekeyed) = &routed.rekeyed {
@@ -528,14 +544,7 @@ fn changed(legs: &[Leg], asked: &[u8], case: Case<'_>, routed: &Routed) -> Resul
             "it changes {several} partitions, and no table is named in which the outcome would be written; set mysql-sharding_decisions to schema.table"
         ));
     }
-    let parts = legs.iter().map(|leg| part(leg, leg.text(asked))).collect();
-    Ok(Gather {
-        in_turn: routed.in_turn,
-        all: matches!(routed.spread, Spread::All(_)),
-        copies: routed.copies,
-        rekeyed: routed.rekeyed.clone().map(Box::new),
-        ..Gather::of(parts, routed.table)
-    })
+    Ok(gather)
 }
 
 /// A SELECT that cannot be put together, for this reason: one server finishes it, if it may.
@@ -609,6 +618,7 @@ fn read_alone(
                 hostgroup: writer,
                 partitions: partitions.into(),
                 text: text.into(),
+                rows: Box::default(),
             }],
             table,
         )
@@ -683,6 +693,7 @@ fn loading(loaded: &shards::Loaded, facts: &Facts<'_>, routed: &Routed) -> Shard
         hostgroup: place.hostgroup,
         partitions: place.partitions.as_str().into(),
         text: place.text.as_slice().into(),
+        rows: Box::default(),
     });
     Sharded::Gathered(Box::new(Gather {
         loaded: Some(Box::new(loaded.clone())),
@@ -716,6 +727,7 @@ fn finishing(
                 text: [b"FROM ", source.table.as_bytes(), &condition]
                     .concat()
                     .into(),
+                rows: Box::default(),
             }
         }));
     }
@@ -835,7 +847,7 @@ fn led_all<T: Trace>(
         return led_values(plan, gather, case, trace);
     }
     let session = case.session;
-    let several = gather.parts.len();
+    let several = gather.partitions();
     let is_change = gather.is_change();
     let does = if is_change { "changes" } else { "reads" };
     let is_alone = gather.in_turn
@@ -1097,9 +1109,9 @@ fn count(plan: &Plan, sharded: &Sharded, case: Case<'_>, memo: Option<&mut Memo>
         | Sharded::Unlooked(_) => return,
         Sharded::To(to) => (to.table, SpreadWidth::Point),
         Sharded::Gathered(gather) if gather.all => {
-            (gather.table, SpreadWidth::All(gather.parts.len()))
+            (gather.table, SpreadWidth::All(gather.partitions()))
         }
-        Sharded::Gathered(gather) => (gather.table, SpreadWidth::Some(gather.parts.len())),
+        Sharded::Gathered(gather) => (gather.table, SpreadWidth::Some(gather.partitions())),
         // A rule has another answer.
         Sharded::Refused(..) if !matches!(plan.answer, Some(Answer::NotSupported(_))) => return,
         Sharded::Refused(number, _) => (*number, SpreadWidth::Refused),

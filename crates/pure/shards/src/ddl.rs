@@ -241,6 +241,7 @@ fn spread(statement: &Statement<'_>, table: &Table, homes: &[&Home]) -> Spread {
                 hostgroup: home.hostgroup,
                 partitions: vec![shown],
                 cuts: vec![Cut::new(statement.at.clone(), name)],
+                rows: Vec::new(),
             },
         ));
     }

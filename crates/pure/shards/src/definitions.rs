@@ -101,6 +101,7 @@ fn create<'t>(
             hostgroup: home.hostgroup,
             partitions: vec![table.shown_at(home)],
             cuts: vec![Cut::new(like.at, physical_of(home, like.schema.as_deref()))],
+            rows: Vec::new(),
         }));
         (routed.table, routed.writes) = (table.number, true);
         routed.reasons.push(format!(

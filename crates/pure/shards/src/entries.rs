@@ -161,7 +161,7 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
     }
 
     /// Whether what is wrong with values is ignored.
-    fn ignores(&self) -> bool {
+    pub(crate) fn ignores(&self) -> bool {
         let mut words = self.facts.lexing.words(self.text).skip(1).take(2);
         words.any(|word| word.is("IGNORE"))
     }

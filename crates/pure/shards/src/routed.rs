@@ -32,6 +32,8 @@ pub struct Leg {
     pub partitions: Vec<String>,
     /// Changes in the text.
     pub cuts: Vec<Cut>,
+    /// Rows of an INSERT that it gets, by their places in the statement.
+    pub rows: Vec<usize>,
 }
 
 impl Leg {
@@ -59,6 +61,8 @@ pub struct Routed {
     pub told: Option<[String; 2]>,
     /// Whether the statement changes rows.
     pub writes: bool,
+    /// Whether a change is answered with rows.
+    pub returns: bool,
     /// Nothing takes it back: one partition does it after another.
     pub in_turn: bool,
     /// Each leg is the same change of another copy of a reference table.
@@ -90,6 +94,7 @@ impl Routed {
             table: 0,
             told: None,
             writes: false,
+            returns: false,
             in_turn: false,
             copies: false,
             rekeyed: None,

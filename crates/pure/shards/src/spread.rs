@@ -14,7 +14,9 @@ use crate::rekey::NewKey;
 use crate::routed::{Leg, Routed, Spread};
 use crate::scopes::{Scope, Use, every, named};
 use crate::written::written;
-use sql::tree::{Comparison, Expression, Insert, Join, Name, Node, Source, Statement, Tree, tree};
+use sql::tree::{
+    Comparison, Expression, Insert, Item, Join, Name, Node, Source, Statement, Tree, tree,
+};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -180,6 +182,7 @@ fn of_tree<'a>(
     let mut routed = case.route();
     if !is_explained {
         case.write_entries(&mut routed);
+        routed.returns = !returning(statement).is_empty();
     }
     routed.looks_up = case.wanted.borrow().is_told;
     routed.lookups = case.wanted_lookups();
@@ -313,8 +316,8 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             Err(words) => Routed::refused(words),
         };
         routed.looks = looks;
-        if let (Spread::Some(_) | Spread::All(_), Some(words)) =
-            (&routed.spread, self.bounded_change())
+        if let Spread::Some(_) | Spread::All(_) = &routed.spread
+            && let Some(words) = self.bounded_change().or_else(|| self.ordered_change())
         {
             return Routed::refused(words);
         }
@@ -388,6 +391,15 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             _ => false,
         };
         limit.then(|| "it changes rows of several partitions up to a LIMIT, and which ones is not certain; name the key in its WHERE".into())
+    }
+
+    /// Rows that RETURNING tells come partition by partition.
+    fn ordered_change(&self) -> Option<String> {
+        let Statement::Delete(delete) = self.statement else {
+            return None;
+        };
+        let is_told = !delete.order.is_empty() && !delete.returning.is_empty();
+        is_told.then(|| "the rows of its RETURNING are those of several partitions, and have no order; leave ORDER BY out".into())
     }
 
     /// The homes that a use may need.
@@ -749,6 +761,7 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
                 hostgroup: chosen.first().map_or(0, |home| home.hostgroup),
                 partitions,
                 cuts,
+                rows: Vec::new(),
             });
         }
         Routed::of(match (made.len(), all) {
@@ -832,6 +845,11 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
         self.insert_legs(insert, one, &rows_of)
     }
 
+    /// Whether RETURNING may tell of fewer rows than an INSERT has, so that which ones is not known.
+    fn returns_fewer(&self, insert: &Insert<'a>) -> bool {
+        !insert.returning.is_empty() && (self.ignores() || !insert.duplicate.is_empty())
+    }
+
     /// A leg for each home that gets rows, without the rows of the others.
     fn insert_legs(
         &self,
@@ -847,14 +865,21 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
             all.extend(rows);
         }
         let several = by_table.len() > 1;
+        let of_tables = by_table.into_values();
+        let shares: Vec<_> = match several && self.returns_fewer(insert) {
+            true => in_runs(of_tables),
+            false => of_tables.collect(),
+        };
         let mut legs = Vec::new();
-        for (home, rows) in by_table.values() {
-            let mut routed = self.legs_at(vec![vec![*home]], false);
+        for (home, mut rows) in shares {
+            let mut routed = self.legs_at(vec![vec![home]], false);
             if let Spread::Point(leg) = &mut routed.spread {
+                rows.sort_unstable();
                 // What is prepared keeps all of its `?`.
                 if several && !self.facts.prepares {
-                    leg.cuts.extend(without_others(insert, rows));
+                    leg.cuts.extend(without_others(insert, &rows));
                 }
+                leg.rows = rows;
                 legs.push(leg.clone());
             }
         }
@@ -869,6 +894,29 @@ impl<'t, 'a, 'm> Case<'_, 't, 'a, 'm> {
         ));
         routed
     }
+}
+
+/// Items of the RETURNING of a change.
+fn returning<'t, 'a>(statement: &'t Statement<'a>) -> &'t [Item<'a>] {
+    match statement {
+        Statement::Insert(insert) => &insert.returning,
+        Statement::Delete(delete) => &delete.returning,
+        Statement::Query(_) | Statement::Update(_) | Statement::Describe(_) => &[],
+    }
+}
+
+/// Rows of each home, in pieces between which no other home has any.
+fn in_runs(shares: impl Iterator<Item = (usize, Vec<usize>)>) -> Vec<(usize, Vec<usize>)> {
+    let rows = shares.flat_map(|(home, rows)| rows.into_iter().map(move |row| (row, home)));
+    let homes: BTreeMap<usize, usize> = rows.collect();
+    let mut runs: Vec<(usize, Vec<usize>)> = Vec::new();
+    for (row, home) in homes {
+        match runs.last_mut().filter(|(last, _)| *last == home) {
+            Some((_, run)) => run.push(row),
+            None => runs.push((home, vec![row])),
+        }
+    }
+    runs
 }
 
 fn insert_target(insert: &Insert<'_>) -> String {

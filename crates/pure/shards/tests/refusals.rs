@@ -72,6 +72,7 @@ const PARTS: &[(&str, &str, &[&str])] = &[
             "data/worker/src/partitions/changing.rs",
             "data/worker/src/partitions/said.rs",
             "data/worker/src/partitions/rekeying.rs",
+            "data/worker/src/partitions/returned.rs",
             "data/worker/src/partitions/from_query.rs",
             "data/worker/src/partitions/values.rs",
             "data/worker/src/partitions/loading.rs",

@@ -138,9 +138,7 @@ impl Answering {
     }
 
     pub(crate) fn columns(&self) -> Vec<Column> {
-        let of =
-            |shape: &Shape| Column::of(shape.kind.0, shape.flags, shape.charset, shape.decimals);
-        self.rows.shapes().iter().map(of).collect()
+        columns_of(self.rows.shapes())
     }
 }
 
@@ -176,7 +174,10 @@ impl Session {
     /// Refuses partitions whose columns are of different kinds.
     pub(crate) fn are_alike(&self, parts: &[Answering]) -> Result<(), Stopped> {
         let columns = parts.first().map(Answering::columns).unwrap_or_default();
-        if parts.iter().all(|part| is_alike(&columns, &part.columns())) {
+        if parts
+            .iter()
+            .all(|part| are_alike(&columns, &part.columns()))
+        {
             return Ok(());
         }
         let words = "HSCALE-1000: the tables of its partitions differ in the types of these columns; make them alike";
@@ -486,8 +487,13 @@ impl Asking<'_> {
     }
 }
 
+pub(crate) fn columns_of(shapes: &[Shape]) -> Vec<Column> {
+    let of = |shape: &Shape| Column::of(shape.kind.0, shape.flags, shape.charset, shape.decimals);
+    shapes.iter().map(of).collect()
+}
+
 /// Whether columns are of the same kinds.
-fn is_alike(one: &[Column], other: &[Column]) -> bool {
+pub(crate) fn are_alike(one: &[Column], other: &[Column]) -> bool {
     let kinds = |columns: &[Column]| columns.iter().map(|column| column.kind).collect::<Vec<_>>();
     kinds(one) == kinds(other)
 }

@@ -8,9 +8,11 @@ use crate::command::trouble::Ended;
 use crate::core::alone;
 use crate::known::answer::Complaint;
 use crate::partitions::asking::{Asking, Legs, Stopped, not_supported};
+use crate::partitions::legs::WAITING_MAX;
 use crate::partitions::made::{Made, answer};
 use crate::partitions::rekeying::Carrier;
-use crate::partitions::said::{Answer, refusal, say, say_with};
+use crate::partitions::returned::Returned;
+use crate::partitions::said::{ANSWER_LEN_MAX, Answer, Saying, refusal, say, say_with};
 use crate::session::Session;
 use crate::session::global::GlobalTransaction;
 use backend::{Backend, BackendFailed, Hold, State};
@@ -144,7 +146,7 @@ pub(crate) async fn change(
                 for part in &gather.parts {
                     session.has_written_at(part.hostgroup);
                 }
-                return tell(session, gather, sum).await;
+                return tell(session, job, gather, sum).await;
             }
             Err((Stopped::Gone, _)) => return Err(Ended::Gone),
             Err((Stopped::Told, _)) if session.entry.killed.get() => {
@@ -191,7 +193,7 @@ async fn change_in(
     };
     session.take_back(&asking)?;
     let complaint = match made {
-        Ok(sum) => return tell(session, gather, sum).await,
+        Ok(sum) => return tell(session, job, gather, sum).await,
         Err(Stopped::Gone) => return Err(Ended::Gone),
         Err(Stopped::Told) if session.entry.killed.get() => {
             return Err(Ended::Told(Complaint::interrupted()));
@@ -278,12 +280,21 @@ async fn undo_branch(backend: &mut Backend, branch: &Branch) -> Result<Answer, B
 }
 
 /// Tells the client of a change that was made.
-async fn tell(session: &mut Session, gather: &Gather, mut sum: Made) -> Result<Told, Ended> {
-    if let Some(given) = gather.numbered.filter(|_| sum.affected > 0) {
+async fn tell(
+    session: &mut Session,
+    job: &Job<'_>,
+    gather: &Gather,
+    mut sum: Made,
+) -> Result<Told, Ended> {
+    let is_there = sum.affected > 0 || sum.returned.as_ref().is_some_and(Returned::has_rows);
+    if let Some(given) = gather.numbered.filter(|_| is_there) {
         sum.insert_id = given.first;
         session.numbered_from(given.first);
     }
-    answer(session, &sum).await
+    match sum.returned.take() {
+        Some(returned) => returned.tell(session, job, sum.warnings).await,
+        None => answer(session, &sum).await,
+    }
 }
 
 impl<'s, 'j> Change<'s, 'j> {
@@ -374,13 +385,16 @@ impl<'s, 'j> Change<'s, 'j> {
                 .iter()
                 .filter(|part| part.hostgroup == hostgroup);
             for part in own {
-                let made = self.part(at, part, None).await?;
-                // Copies of one table have the same rows.
-                if !gather.copies || at == 0 {
-                    sum.add(&made);
-                }
+                let made = self.part(at, part, (None, gather.returns)).await?;
                 if is_of_carried(gather, part) {
                     carried += made.matched();
+                }
+                // Copies of one table have the same rows.
+                if !gather.copies || at == 0 {
+                    sum.add(made);
+                }
+                if let Some(returned) = &sum.returned {
+                    returned.may_be_told(self.session, self.job)?;
                 }
             }
         }
@@ -490,11 +504,17 @@ impl<'s, 'j> Change<'s, 'j> {
     pub(crate) async fn load(&mut self, part: &Part, rows: &[u8]) -> Result<Made, Stopped> {
         let is_there = |share: &Share| share.branch.hostgroup == part.hostgroup;
         let at = self.shares.iter().position(is_there).unwrap_or_default();
-        self.part(at, part, Some(rows)).await
+        self.part(at, part, (Some(rows), false)).await
     }
 
-    /// Has one partition make its part; `file`: what its server gets when it asks for one.
-    async fn part(&mut self, at: usize, part: &Part, file: Option<&[u8]>) -> Result<Made, Stopped> {
+    /// Has one partition make its part; `file`: what its server gets when it asks for one; `returns`:
+    /// the answer has rows.
+    async fn part(
+        &mut self,
+        at: usize,
+        part: &Part,
+        (file, returns): (Option<&[u8]>, bool),
+    ) -> Result<Made, Stopped> {
         let (asking, share) = (self.asking, &mut self.shares[at]);
         let attributes = match self.job.what {
             What::Query(attributes) => Some(attributes),
@@ -511,11 +531,17 @@ impl<'s, 'j> Change<'s, 'j> {
             if inserts {
                 share.backend.tell_insert_id(0).await?;
             }
-            let said = (&*part.text, attributes, file);
-            let made = say_with(&mut share.backend, said).await?;
+            let saying = Saying {
+                text: &part.text,
+                attributes,
+                file,
+                keeps: if returns { WAITING_MAX } else { ANSWER_LEN_MAX },
+            };
+            let made = say_with(&mut share.backend, saying).await?;
             leg.ends(refusal(&made).map(|(code, _)| code));
             let generated = match made.response.insert_id() {
-                0 => None,
+                // Behind rows there is none.
+                0 if made.response.columns() == 0 => None,
                 _ if inserts => share.backend.ask_insert_id().await?,
                 _ => None,
             };
@@ -532,7 +558,7 @@ impl<'s, 'j> Change<'s, 'j> {
             let complaint = self.session.named(&share.backend, complaint);
             return Err(Stopped::Said(complaint));
         }
-        let words = match made.response.columns() > 0 {
+        let words = match made.response.columns() > 0 && !returns {
             true => {
                 Some("it answers with rows, and several partitions make it; change one at a time")
             }
@@ -545,7 +571,15 @@ impl<'s, 'j> Change<'s, 'j> {
             let words = format!("HSCALE-1000: {words}");
             return Err(Stopped::Said(not_supported(words)));
         }
-        let mut made = Made::of(&made, share.backend.hello.caps);
+        let caps = share.backend.hello.caps;
+        if returns {
+            return Ok(Made {
+                returned: Some(Returned::of(part, &made, caps)?),
+                warnings: made.response.warnings(),
+                ..Made::default()
+            });
+        }
+        let mut made = Made::of(&made, caps);
         if inserts && made.words.is_empty() {
             made.words = made.of_one_row(&part.text);
         }

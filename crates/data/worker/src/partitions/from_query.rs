@@ -288,6 +288,7 @@ impl<'a> Rows<'a> {
                 hostgroup,
                 partitions: partition.as_str().into(),
                 text: text.into(),
+                rows: Box::default(),
             }));
         }
         parts

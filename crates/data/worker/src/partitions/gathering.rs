@@ -14,7 +14,10 @@ use gather::{Column, Merge, Recipe, Step};
 use plan::{Answered, Gather};
 use rt::CHUNK_LEN;
 use std::ops::ControlFlow;
+use wire::Malformed;
 use wire::outline::Count;
+use wire::resultset::Writer;
+use wire::row_stream::Row;
 use wire::rows::Shape;
 
 /// Result that the client gets.
@@ -79,11 +82,23 @@ fn limited(gather: &Gather, recipe: &Recipe, asking: &Asking<'_>) -> Option<Reci
 }
 
 /// How rows are written.
-struct Form {
+pub(crate) struct Form {
     /// SERVER_STATUS_*.
-    flags: u16,
+    pub(crate) flags: u16,
     /// Columns of a result of the binary protocol; none for one of texts.
     binary: Option<Vec<Shape>>,
+}
+
+impl Form {
+    /// Writes a row.
+    pub(crate) fn row(&self, writer: &mut Writer<'_>, row: &Row) -> Result<(), Malformed> {
+        let cells = row.iter().map(Option::as_deref);
+        match &self.binary {
+            Some(shapes) => writer.binary_row_of_text(shapes, cells)?,
+            None => writer.text_row(cells),
+        }
+        Ok(())
+    }
 }
 
 /// Whether a statement that reads several partitions is one that can be put together: it means the
@@ -232,7 +247,11 @@ impl Session {
         self.are_alike(parts)?;
         let visible = columns.len().saturating_sub(recipe.hidden);
         let mut merge = merge(recipe, columns, parts.len(), shown)?;
-        let form = self.begin(job, &parts[0], visible, shown);
+        let described = (
+            &parts[0].rows.shapes()[..visible],
+            &parts[0].rows.definitions()[..visible],
+        );
+        let form = self.heads(job, described, (&mut shown.bytes, &mut shown.seq));
         let in_order = merge.is_in_order();
         loop {
             match merge.step() {
@@ -250,11 +269,7 @@ impl Session {
                         return Err(Stopped::Said(too_many(shown.rows)));
                     }
                     let mut writer = self.writer(&mut shown.bytes, shown.seq, form.flags);
-                    let cells = row.iter().map(Option::as_deref);
-                    match &form.binary {
-                        Some(shapes) => writer.binary_row_of_text(shapes, cells).map_err(broke)?,
-                        None => writer.text_row(cells),
-                    }
+                    form.row(&mut writer, &row).map_err(broke)?;
                     shown.seq = writer.last_seq();
                     shown.rows += 1;
                     if shown.bytes.len() >= CHUNK_LEN {
@@ -273,23 +288,26 @@ impl Session {
         Ok(())
     }
 
-    /// Writes the head of the result: its columns, as a partition has described them.
-    fn begin(&self, job: &Job<'_>, part: &Answering, visible: usize, shown: &mut Shown) -> Form {
+    /// Writes the head of a result: its columns, as a partition has described them.
+    pub(crate) fn heads(
+        &self,
+        job: &Job<'_>,
+        (shapes, definitions): (&[Shape], &[Vec<u8>]),
+        (bytes, seq): (&mut Vec<u8>, &mut u8),
+    ) -> Form {
         let mut flags = self.flags() | self.turn.flags();
         let mut binary = None;
         if let What::Execute(execution) = job.what {
-            let columns = u32::try_from(visible).unwrap_or_default();
+            let columns = u32::try_from(shapes.len()).unwrap_or_default();
             flags |= execution.columns_flags(Count::Columns(columns));
             // Definitions are sent whole, and may differ from those that were remembered.
             execution.outline.set(None);
-            let shapes = part.rows.shapes().iter().take(visible);
-            binary = Some(shapes.copied().collect());
+            binary = Some(shapes.to_vec());
         }
-        let definitions = part.rows.definitions().iter().take(visible);
-        let definitions: Vec<&[u8]> = definitions.map(Vec::as_slice).collect();
-        let mut writer = self.writer(&mut shown.bytes, shown.seq, flags);
-        writer.columns_as_said(definitions.into_iter());
-        shown.seq = writer.last_seq();
+        let definitions = definitions.iter().map(Vec::as_slice);
+        let mut writer = self.writer(bytes, *seq, flags);
+        writer.columns_as_said(definitions);
+        *seq = writer.last_seq();
         Form { flags, binary }
     }
 

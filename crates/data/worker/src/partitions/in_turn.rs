@@ -31,7 +31,7 @@ pub(crate) async fn run(
         core.in_turn.now(id, number, ("runs", ""), seconds());
         let stopped = match Box::pin(one(session, job, &asking, part)).await {
             Ok(made) => {
-                all.add(&made);
+                all.add(made);
                 core.in_turn.now(id, number, ("done", ""), seconds());
                 continue;
             }

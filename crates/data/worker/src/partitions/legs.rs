@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// Bytes of rows of partitions that wait here, while another one is read over the same connection.
-const WAITING_MAX: usize = 64 << 20;
+pub(crate) const WAITING_MAX: usize = 64 << 20;
 /// So long a server has to say what nobody needs of an answer. Else its branch is given up.
 const LEFT_WITHIN: Duration = Duration::from_secs(10);
 

@@ -334,7 +334,7 @@ impl Loading<'_, '_> {
         };
         let done = Box::pin(done).await;
         *begun = change.pause();
-        self.sum.add(&done?);
+        self.sum.add(done?);
         self.kept -= self.waiting[place].len();
         self.waiting[place].clear();
         Ok(())

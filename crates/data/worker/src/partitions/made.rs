@@ -2,6 +2,7 @@
 
 use crate::command::job::Told;
 use crate::command::trouble::Ended;
+use crate::partitions::returned::Returned;
 use crate::partitions::said::Answer;
 use crate::session::Session;
 use sql::words::Words;
@@ -16,9 +17,11 @@ const WORDS_BEFORE_INTO: usize = 4;
 pub(crate) struct Made {
     pub(crate) affected: u64,
     pub(crate) insert_id: u64,
-    warnings: u16,
+    pub(crate) warnings: u16,
     /// Numbers of the words of an OK, as `Records: 3`.
     pub(crate) words: Vec<(String, u64)>,
+    /// Rows, where it was answered with them.
+    pub(crate) returned: Option<Returned>,
 }
 
 /// Tells the client, as one server would.
@@ -69,6 +72,7 @@ impl Made {
             insert_id: response.insert_id(),
             warnings: response.warnings(),
             words: ok.map_or_else(Vec::new, |ok| numbers(ok.info)),
+            returned: None,
         }
     }
 
@@ -96,17 +100,21 @@ impl Made {
         matched.map_or(self.affected, |(_, number)| *number)
     }
 
-    pub(crate) fn add(&mut self, part: &Self) {
+    pub(crate) fn add(&mut self, part: Self) {
         self.affected = self.affected.saturating_add(part.affected);
         self.warnings = self.warnings.saturating_add(part.warnings);
         if part.insert_id != 0 {
             self.insert_id = part.insert_id;
         }
-        for (name, number) in &part.words {
-            match self.words.iter_mut().find(|(known, _)| known == name) {
-                Some((_, sum)) => *sum = sum.saturating_add(*number),
-                None => self.words.push((name.clone(), *number)),
+        for (name, number) in part.words {
+            match self.words.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum = sum.saturating_add(number),
+                None => self.words.push((name, number)),
             }
+        }
+        match (&mut self.returned, part.returned) {
+            (Some(all), Some(returned)) => all.add(returned),
+            (all, returned) => *all = all.take().or(returned),
         }
     }
 }

@@ -9,7 +9,7 @@ use wire::response::{Expect, Follow, Response};
 use wire::{packet, response};
 
 /// Bytes of an answer of which the words are read.
-const ANSWER_LEN_MAX: usize = 4 << 10;
+pub(crate) const ANSWER_LEN_MAX: usize = 4 << 10;
 /// Bytes of a packet with rows of a file.
 const FILE_PACKET_LEN: usize = 1 << 20;
 
@@ -20,20 +20,42 @@ pub(crate) struct Answer {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// A statement of which more is to be said.
+pub(crate) struct Saying<'a> {
+    pub(crate) text: &'a [u8],
+    pub(crate) attributes: Option<&'a Attributes>,
+    /// File for which the server may ask.
+    pub(crate) file: Option<&'a [u8]>,
+    /// Bytes of the answer that are kept; a chunk more where there are more.
+    pub(crate) keeps: usize,
+}
+
 /// Says a statement, and hears all of the answer.
 pub(crate) async fn say(
     backend: &mut Backend,
     text: &[u8],
     attributes: Option<&Attributes>,
 ) -> Result<Answer, BackendFailed> {
-    say_with(backend, (text, attributes, None)).await
+    let saying = Saying {
+        text,
+        attributes,
+        file: None,
+        keeps: ANSWER_LEN_MAX,
+    };
+    say_with(backend, saying).await
 }
 
-/// Says a statement for which the server may want a file.
+/// Says a statement, with more.
 pub(crate) async fn say_with(
     backend: &mut Backend,
-    (text, attributes, file): (&[u8], Option<&Attributes>, Option<&[u8]>),
+    saying: Saying<'_>,
 ) -> Result<Answer, BackendFailed> {
+    let Saying {
+        text,
+        attributes,
+        file,
+        keeps,
+    } = saying;
     let (mut command, caps) = (Vec::with_capacity(text.len() + 16), backend.hello.caps);
     let (mut next, none) = (0, Attributes::default());
     packet::append_with(&mut command, &mut next, |out| {
@@ -44,7 +66,7 @@ pub(crate) async fn say_with(
     let mut bytes = Vec::new();
     loop {
         let chunk = backend.recv().await?;
-        if bytes.len() < ANSWER_LEN_MAX {
+        if bytes.len() <= keeps {
             bytes.extend_from_slice(&chunk);
         }
         let followed = response.follow(&chunk);
