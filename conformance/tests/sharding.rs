@@ -56,6 +56,10 @@ fn main() {
             in_turn,
         ),
         (
+            "a_table_that_is_renamed_has_its_new_name_in_the_map_and_nowhere_else",
+            renamed,
+        ),
+        (
             "a_write_to_a_partition_ends_the_use_of_what_was_cached_of_it",
             cached,
         ),
@@ -926,6 +930,106 @@ fn created(it: &Sharded, client: &mut Raw) -> Outcome {
     }
     let rows = asked(client, "SELECT id, y FROM users ORDER BY id")?;
     same(&in_words(&rows), "1 1, 2 2, 3 3")
+}
+
+/// A83: tables on servers keep their names, and who may not rename them renames nothing.
+fn renamed(driver: Driver) -> Outcome {
+    for vendor in vendors_in_turn() {
+        let mut it = sharded(driver, vendor)?;
+        let mut client = filled(&it)?;
+        let mut says = |sql: &str, wanted: &str| {
+            let said = match client.ask(sql) {
+                Ok(rows) => in_words(&rows),
+                Err(error) => error.to_string(),
+            };
+            let is_so = said == wanted || wanted.len() > 3 && said.contains(wanted);
+            expect(is_so, || {
+                format!("{vendor}: {sql}: {said} instead of {wanted}")
+            })
+        };
+        let ids = |table: &str| format!("SELECT id FROM {table} ORDER BY id");
+        says("RENAME TABLE users TO people", "")?;
+        says(&ids("people"), "1, 2, 3")?;
+        says("SELECT id FROM users WHERE nickname = 'marvel'", "1146")?;
+        says("SHOW TABLES LIKE '%e%'", "people")?;
+        says(
+            "INSERT INTO people (id, nickname) VALUES (4, 'football')",
+            "",
+        )?;
+        same(&rows(&it.two, "users_nick2")?, "2foobar,4football")?;
+        // Names change places, in one statement.
+        says(
+            "RENAME TABLE conf.people TO conf.between, small TO people, conf.between TO conf.small",
+            "",
+        )?;
+        says(
+            "SELECT nickname FROM small WHERE nickname = 'marvel'",
+            "marvel",
+        )?;
+        says("SELECT COUNT(*) FROM people WHERE category = 'books'", "0")?;
+        says("ALTER TABLE people RENAME TO kinds", "")?;
+        says("ALTER TABLE small RENAME conf.people", "")?;
+        let kept = "SELECT GROUP_CONCAT(table_name || ' ' || physical_name, '; ') FROM (SELECT * FROM disk.mysql_shard_tables ORDER BY 2)";
+        same(&it.proxy.admin(kept)?, "kinds small; people users")?;
+        // What would not be one on a server is none.
+        for (sql, words) in [
+            ("RENAME TABLE people TO numbers", "1050"),
+            (
+                "RENAME TABLE people TO kinds",
+                "another table would get its name",
+            ),
+            (
+                "RENAME TABLE numbers TO people",
+                "another table would get its name",
+            ),
+            ("RENAME TABLE people TO other.people", "stays in its schema"),
+            (
+                "RENAME TABLE people TO a, numbers TO b",
+                "rename each kind by itself",
+            ),
+            (
+                "ALTER TABLE people RENAME TO a, ADD COLUMN y INT",
+                "another name, and more",
+            ),
+            (
+                "RENAME TABLE IF EXISTS people TO a",
+                "another name, and more",
+            ),
+        ] {
+            says(sql, words)?;
+        }
+        // What an operator has not loaded is not loaded with it.
+        let comments = |words: &str| format!("UPDATE mysql_shard_tables SET comment = '{words}'");
+        it.proxy.admin(&comments("later"))?;
+        says("RENAME TABLE people TO a", "an operator changes them")?;
+        it.proxy.admin(&comments(""))?;
+        // Two schemas have the table, and the map has it in any.
+        it.one.root("CREATE DATABASE twin; CREATE TABLE twin.users_default (id INT); GRANT SELECT ON twin.* TO monitor@'%'")?;
+        says(
+            "RENAME TABLE people TO a",
+            "all of them would get the new name",
+        )?;
+        it.one.root("DROP DATABASE twin")?;
+        // A table that is not there is noticed.
+        it.two.root("RENAME TABLE conf.users_nick2 TO conf.gone")?;
+        says("RENAME TABLE people TO a", "1146")?;
+        it.two.root("RENAME TABLE conf.gone TO conf.users_nick2")?;
+        let _ = says;
+        it.two.root("REVOKE DROP ON *.* FROM open@'%'")?;
+        it.proxy.restart()?;
+        let mut client = log_in(&it.proxy)?;
+        let said = error(&mut client, "RENAME TABLE people TO a");
+        expect(said.starts_with("1142"), || format!("{vendor}: {said}"))?;
+        same(
+            &in_words(&asked(&mut client, &ids("people"))?),
+            "1, 2, 3, 4",
+        )?;
+        for table in ["a", "users"] {
+            let said = error(&mut client, &format!("SELECT 1 FROM {table}"));
+            expect(said.starts_with("1146"), || format!("{vendor}: {said}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The reader has other rows than its writer, so that it is seen who was asked.

@@ -62,7 +62,7 @@ pub(crate) fn start(
             // The judge is of this thread, the core's note of any.
             note: Arc::new(move |words: &str| drop(notes.try_send(words.to_owned()))),
             look: start.look.clone(),
-            make: Arc::new(|_| false),
+            wants: Arc::new(|_| false),
             events: Arc::new(Err),
             audit: Arc::new(|_| false),
             traces: Arc::new(|_| false),

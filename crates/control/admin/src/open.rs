@@ -7,7 +7,7 @@ use crate::private::{keep_private, others_may};
 use crate::rows::sql_refusal;
 use crate::tables::Module;
 use crate::{build, commands, kept, layers};
-use bridge::{Partition, ToAdmin};
+use bridge::{ToAdmin, Wanted};
 use config::{Refusal, Rules, Snapshot};
 use net::tls::Acceptor;
 use rt::mailbox::{self, Receiver};
@@ -137,7 +137,7 @@ pub struct Admin {
     pub(crate) config: Option<PathBuf>,
     pub(crate) acceptor: Option<Acceptor>,
     pub(crate) letters: Option<Receiver<ToAdmin>>,
-    pub(crate) wanted: Option<Receiver<Partition>>,
+    pub(crate) wanted: Option<Receiver<Wanted>>,
     pub(crate) copies: Vec<Arc<Rules>>,
     pub(crate) undelivered: Arc<AtomicUsize>,
     pub(crate) closed: bool,
@@ -327,12 +327,11 @@ impl Admin {
         Box::new(move |letter| letters.try_send(letter).is_ok())
     }
 
-    /// Lets cores say which partitions their statements need, while this serves; whether there was
-    /// room for one.
-    pub fn makes_partitions(&mut self) -> Arc<dyn Fn(Partition) -> bool + Send + Sync> {
+    /// Lets cores say what their statements wait for, while this serves; whether there was room for it.
+    pub fn does(&mut self) -> Arc<dyn Fn(Wanted) -> bool + Send + Sync> {
         let (wants, wanted) = mailbox::channel(WANTED_LEN);
         self.wanted = Some(wanted);
-        Arc::new(move |partition| wants.try_send(partition).is_ok())
+        Arc::new(move |one| wants.try_send(one).is_ok())
     }
 
     /// Returns what the proxy begins with.

@@ -124,8 +124,9 @@ mapped! { ScriptRow is "mysql_scripts" by 1:
     result_mb_max int, settings text, serves text, globals text, http_hosts text, folders text, comment text,
 }
 mapped! { ShardTableRow is "mysql_shard_tables" by 2:
-    schemaname text, table_name text, active int, kind text, key_column text, key_type text, function text, default_table text,
-    default_schema text, default_hostgroup int, auto_partition text, sequence_column text, comment text,
+    schemaname text, table_name text, active int, kind text, key_column text, key_type text, function text,
+    default_table text, default_schema text, default_hostgroup int, auto_partition text, sequence_column text, physical_name text,
+    comment text,
 }
 mapped! { ShardPartitionRow is "mysql_shard_partitions" by 3:
     schemaname text, table_name text, partition_name text, partition_value text, hostgroup_id int, physical_schema text,

@@ -44,7 +44,7 @@ impl Admin {
             rt.spawn(desk::serve(shared.clone(), letters));
         }
         if let Some(wanted) = wanted {
-            rt.spawn(shared.clone().make_partitions(wanted));
+            rt.spawn(shared.clone().do_wanted(wanted));
         }
         let door = Door::new(Rc::new(Port(shared)), Limits::default());
         for listener in listeners {

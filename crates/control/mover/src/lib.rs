@@ -28,7 +28,7 @@ pub use lookup::{
     Filling, LookedUpColumn, drop_lookup, fill, look_at_column, make_lookup, snapshot,
 };
 pub use record::{Of, Record, Split, State};
-pub use there::{There, look_there};
+pub use there::{There, look_there, schemas_with};
 pub use world::{Pace, Part, Place, World};
 
 use line::Failed;

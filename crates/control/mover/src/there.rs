@@ -75,6 +75,16 @@ pub async fn look_there(rt: &Rt, place: &Place, schema: &str, name: &str) -> Res
     Ok(There::Empty(schema))
 }
 
+/// The schemas of a server that have a table of this name, as far as they may be seen.
+///
+/// # Errors
+/// The server cannot be reached.
+pub async fn schemas_with(rt: &Rt, place: &Place, name: &str) -> Result<Vec<String>, String> {
+    let words = |failed: Failed| failed.to_string();
+    let mut line = open(rt, place).await.map_err(words)?;
+    schemas_of(&mut line, name).await.map_err(words)
+}
+
 /// The schemas that have a table of this name, as far as they may be seen.
 pub(crate) async fn schemas_of(line: &mut Line, name: &str) -> Result<Vec<String>, Failed> {
     let sql = format!(

@@ -86,8 +86,8 @@ pub fn mailboxes<T: Send>(
     (0..cores).map(|_| mailbox::channel(capacity)).unzip()
 }
 
-/// Hears of a partition that somebody needs; whether there was room for it.
-pub type MakePartition = Arc<dyn Fn(bridge::Partition) -> bool + Send + Sync>;
+/// Hears of what a statement wants of the control plane; whether there was room for it.
+pub type Wants = Arc<dyn Fn(bridge::Wanted) -> bool + Send + Sync>;
 
 /// Values and channels that a core is started with.
 pub struct Setup {
@@ -117,8 +117,8 @@ pub struct Setup {
     pub note: Arc<dyn Lines>,
     /// Has the monitor look at a server now.
     pub look: Arc<dyn Fn(ServerKey, Sign) + Send + Sync>,
-    /// Has the control plane make a partition, or look for new ones; whether it has heard.
-    pub make: MakePartition,
+    /// Has the control plane do what a statement waits for; whether it has heard.
+    pub wants: Wants,
     /// Takes statements for the events log.
     pub events: Hand,
     /// Takes what clients do for the audit log.
@@ -177,7 +177,7 @@ pub struct Core {
     pub(crate) marks: Rc<marks::Rows>,
     pub(crate) gates: Rc<Gates>,
     pub(crate) numbers: Blocks,
-    pub(crate) make: MakePartition,
+    pub(crate) wants: Wants,
     pub(crate) scripting: Scripting,
     pub(crate) verdicts: Verdicts,
     default_schema: RefCell<Rc<str>>,
@@ -294,7 +294,7 @@ impl Core {
             cache: setup.kept.cache,
             flights: Flights::default(),
             numbers: Blocks::default(),
-            make: setup.make,
+            wants: setup.wants,
             statements: Statements::default(),
             tally,
             brief: Brief::default(),

@@ -22,7 +22,7 @@ mod statement;
 mod talk;
 
 pub use crate::core::peers::{FromPeer, Peer};
-pub use crate::core::{Core, Kept, MakePartition, Setup, mailboxes};
+pub use crate::core::{Core, Kept, Setup, Wants, mailboxes};
 pub use crate::life::serve::run;
 pub use crate::seen::audit::Audits;
 pub use crate::seen::events::Hand;

@@ -26,7 +26,7 @@ use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
 use crate::partitions::asking::not_supported;
 use crate::partitions::gathering::{Gathered, gathers};
-use crate::partitions::{changing, from_query, in_turn, loading, values};
+use crate::partitions::{changing, from_query, in_turn, loading, renaming, values};
 use crate::session::Session;
 use crate::statement::preparing::quiet;
 use crate::statement::rates::{Next, Turn};
@@ -353,6 +353,9 @@ impl Session {
             }
             (Some(recipe), None, _) => Box::pin(self.gathered(job, (gather, recipe))).await,
             (None, _, Some(loaded)) => Box::pin(loading::load(self, job, (gather, loaded))).await,
+            (None, ..) if !gather.renames.is_empty() => {
+                Box::pin(renaming::run(self, job, gather)).await
+            }
             (None, ..) if gather.in_turn => Box::pin(in_turn::run(self, job, gather)).await,
             (None, ..) => Box::pin(changing::change(self, job, gather)).await,
         }

@@ -106,7 +106,7 @@ impl Threads {
             })
             .collect();
         let snapshots = admin.for_cores(mailboxes.len());
-        let make = admin.makes_partitions();
+        let wants = admin.does();
         for (((index, mailbox), from_peers), snapshot) in
             (0..cores).zip(letters).zip(handed).zip(snapshots)
         {
@@ -125,7 +125,7 @@ impl Threads {
                 self.watched.clone(),
                 self.traced.clone(),
             );
-            let (clients, make) = (letters.clone(), make.clone());
+            let (clients, wants) = (letters.clone(), wants.clone());
             self.start(format!("core {index}"), driver, move |rt, ready| {
                 watched.add(format!("core {index}"), rt.beat(), doing.clone());
                 let hook = lines.clone();
@@ -148,7 +148,7 @@ impl Threads {
                     look: Arc::new(move |server, sign| {
                         drop(monitor.try_send(ToMonitor::Look(server, sign)));
                     }),
-                    make,
+                    wants,
                     events: Arc::new(move |events| events::hand_over(&letters, events)),
                     audit: Arc::new(move |audited| events::hand_audited(&clients, audited)),
                     traces,

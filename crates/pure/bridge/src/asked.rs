@@ -36,6 +36,33 @@ pub enum ToAdmin {
     },
 }
 
+/// Work of the control plane for which a statement waits.
+pub enum Wanted {
+    /// A partition is to be made, or those are to be learnt of that others have made.
+    Partition(Partition),
+    /// Sharded tables get other names.
+    Renamed(Renamed),
+}
+
+/// Sharded tables that get other names in the map, all or none.
+pub struct Renamed {
+    /// The tables; each one once.
+    pub tables: Vec<NewName>,
+    /// Hears when the cores know the new names, or why not.
+    pub reply: Reply<Result<(), String>>,
+}
+
+/// A sharded table that gets another name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewName {
+    /// Its schema, as the map has it; empty for any.
+    pub schema: Box<str>,
+    /// Its name so far.
+    pub from: Box<str>,
+    /// Its new name.
+    pub to: Box<str>,
+}
+
 /// A partition that a statement waits for.
 pub struct Partition {
     /// Schema of the sharded table, as the map has it; empty for any.

@@ -29,7 +29,7 @@ mod stats;
 mod trace;
 
 pub use alarm::AlarmRow;
-pub use asked::{Partition, Pass, Table, ToAdmin, Unanswered};
+pub use asked::{NewName, Partition, Pass, Renamed, Table, ToAdmin, Unanswered, Wanted};
 pub use audit::{Auditable, Audited};
 pub use calendar::{date, utc};
 pub use calls::{HttpAnswer, HttpCall, HttpCalls};

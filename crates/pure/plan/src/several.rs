@@ -2,7 +2,7 @@
 
 use crate::outcome::Given;
 use gather::{Column, Recipe};
-use shards::{Finish, FromQuery, Inner, Loaded, Rekeyed};
+use shards::{Finish, FromQuery, Inner, Loaded, Rekeyed, Rename};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -23,6 +23,8 @@ pub struct Gather {
     pub copies: bool,
     /// The change is answered with rows: those of all parts.
     pub returns: bool,
+    /// Tables that get another name in the map; the parts look whether that may be.
+    pub renames: Vec<Rename>,
     /// Numbers that its rows have got from a sequence.
     pub numbered: Option<Given>,
     /// Rows that get another key, and move from some of its parts to another.
@@ -69,6 +71,7 @@ impl Gather {
             table,
             copies: false,
             returns: false,
+            renames: Vec::new(),
             numbered: None,
             rekeyed: None,
             loaded: None,

@@ -520,6 +520,7 @@ fn changed(legs: &[Leg], asked: &[u8], case: Case<'_>, routed: &Routed) -> Resul
         all: matches!(routed.spread, Spread::All(_)),
         copies: routed.copies,
         returns: routed.returns,
+        renames: routed.renames.clone(),
         rekeyed: routed.rekeyed.clone().map(Box::new),
         ..Gather::of(parts.collect(), routed.table)
     };

@@ -14,9 +14,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// A table that a statement names.
-struct Named<'m> {
+pub(crate) struct Named<'m> {
     table: Option<&'m Arc<Table>>,
-    schema: Option<String>,
+    pub(crate) schema: Option<String>,
+    pub(crate) name: String,
     at: Range<usize>,
 }
 
@@ -51,10 +52,10 @@ pub(crate) fn route(map: &Map, text: &[u8], facts: &Facts<'_>, first_named: u32)
     Some(routed)
 }
 
-/// Sentence about a sharded table that shall have another name.
+/// Sentence about a sharded table that shall have another name, and more.
 pub(crate) fn renaming(shown: &str) -> String {
     format!(
-        "{shown} has its name in the map, and its partitions theirs on servers; fill physical_table of its rows in mysql_shard_partitions, change table_name there and in mysql_shard_tables, and LOAD MYSQL SHARDS TO RUNTIME"
+        "it gives {shown} another name, and more than that; say RENAME TABLE with the two names alone"
     )
 }
 
@@ -139,7 +140,7 @@ fn any<'m, 't>(
     }
 }
 
-fn name<'m, 't>(
+pub(crate) fn name<'m, 't>(
     map: &'m Map,
     words: &mut Peekable<impl Iterator<Item = Token<'t>>>,
     facts: &Facts<'_>,
@@ -153,8 +154,10 @@ fn name<'m, 't>(
         name = words.next_if(is_name)?;
     }
     let said = schema.as_deref().unwrap_or(facts.schema);
+    let named = unquote(name.text);
     Some(Named {
-        table: map.table(said.as_bytes(), &unquote(name.text)),
+        table: map.table(said.as_bytes(), &named),
+        name: String::from_utf8_lossy(&named).into_owned(),
         at: start..name.end(),
         schema,
     })

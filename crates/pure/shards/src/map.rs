@@ -70,6 +70,9 @@ pub struct Table {
     pub schema: String,
     /// Its name, as applications know it.
     pub name: String,
+    /// Name from which those of its tables on servers are made, of its sequence, and of what is written
+    /// down of its partitions.
+    pub physical: String,
     /// Kind of the table.
     pub kind: Kind,
     /// The key column.
@@ -193,6 +196,7 @@ impl Map {
                 refused.push(lookups::refused(row, "table_name", words));
             }
         }
+        refused.extend(kept_alike(&numbered));
         if !refused.is_empty() {
             return Err(refused);
         }
@@ -379,6 +383,33 @@ pub(crate) fn hostgroup(number: i64) -> Result<u32, String> {
     found.ok_or_else(|| format!("must be from 0 to {}; '{number}' is not", i32::MAX))
 }
 
+/// Tables whose numbers, or partitions, would be those of others.
+fn kept_alike(tables: &[Arc<Table>]) -> Vec<Refused> {
+    let mut refused = Vec::new();
+    let mut known: BTreeMap<String, Vec<&Table>> = BTreeMap::new();
+    for table in tables {
+        let before = known.entry(table.kept_as()).or_default();
+        let meets = |other: &&&Table| {
+            table.sequence.is_some() && other.sequence.is_some()
+                || table.is_automatic() && other.is_automatic()
+        };
+        if let Some(other) = before.iter().find(meets) {
+            refused.push(Refused {
+                table: "mysql_shard_tables",
+                row: format!("schemaname '{}', table_name '{}'", table.schema, table.name),
+                column: "physical_name",
+                words: format!(
+                    "must be another one: {} has its sequence, or partitions that are made, as '{}'",
+                    other.shown(),
+                    table.kept_as()
+                ),
+            });
+        }
+        before.push(table);
+    }
+    refused
+}
+
 /// Rows of the operator's that take the place of partitions with other buckets.
 fn unlike(table: &Table, declared: &[&PartitionRow], made: &[&PartitionRow]) -> Vec<Refused> {
     let is_other = |made: &&&PartitionRow| {
@@ -422,6 +453,12 @@ fn left_alone(automatic: &Automatic, made: &[&PartitionRow]) -> Option<String> {
             made.len()
         )
     })
+}
+
+/// A name, or another one where that is empty.
+fn named(name: &str, other: &str) -> String {
+    let named = if name.is_empty() { other } else { name };
+    named.to_owned()
 }
 
 /// A table with its partitions: those that rows declare, and those that were made.
@@ -480,17 +517,12 @@ fn table(
         refuse("default_hostgroup", words);
         0
     });
-    let named = |name: &str, other: &str| {
-        if name.is_empty() {
-            other.to_owned()
-        } else {
-            name.to_owned()
-        }
-    };
+    let physical = named(&row.physical_name, &row.table_name);
     let mut table = Table {
         number: 0,
         schema: row.schemaname.clone(),
         name: row.table_name.clone(),
+        physical: physical.clone(),
         kind,
         column: row.key_column.clone(),
         key,
@@ -499,7 +531,7 @@ fn table(
             name: String::new(),
             hostgroup: default,
             schema: row.default_schema.clone(),
-            table: named(&row.default_table, &row.table_name),
+            table: named(&row.default_table, &physical),
             value: String::new(),
             made: false,
         }],
@@ -554,7 +586,7 @@ fn add_partition(table: &mut Table, row: &PartitionRow, refused: &mut Vec<Refuse
     }
     let physical = match (row.physical_table.is_empty(), table.kind) {
         (false, _) => row.physical_table.clone(),
-        (true, Kind::Sharded) => format!("{}_{}", table.name, row.partition_name),
+        (true, Kind::Sharded) => format!("{}_{}", table.physical, row.partition_name),
         (true, Kind::Reference) => table.homes[0].table.clone(),
     };
     table.homes.push(Home {
@@ -862,10 +894,10 @@ impl Table {
     fn free_name(&self, bucket: &str) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         // Behind the table's name and a blank, with room for a number.
-        let room = TABLE_NAME_MAX.saturating_sub(self.name.chars().count() + 7);
+        let room = TABLE_NAME_MAX.saturating_sub(self.physical.chars().count() + 7);
         let name: String = bucket.chars().map(plain).take(room.max(8)).collect();
         let is_taken = |name: &str| {
-            let table = format!("{}_{name}", self.name);
+            let table = format!("{}_{name}", self.physical);
             let is_it = |home: &Home| {
                 home.name.eq_ignore_ascii_case(name) || home.table.eq_ignore_ascii_case(&table)
             };
@@ -885,6 +917,15 @@ impl Table {
         match self.schema.as_str() {
             "" => self.name.clone(),
             schema => format!("{schema}.{}", self.name),
+        }
+    }
+
+    /// As its sequence and what is written down of its partitions are called.
+    #[must_use]
+    pub fn kept_as(&self) -> String {
+        match self.schema.as_str() {
+            "" => self.physical.clone(),
+            schema => format!("{schema}.{}", self.physical),
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::from_query::FromQuery;
 use crate::loaded::Loaded;
 use crate::lookups::Wanted;
 use crate::rekeyed::Rekeyed;
+use crate::renamed::Rename;
 use crate::rows::PartitionRow;
 use std::fmt;
 
@@ -67,6 +68,8 @@ pub struct Routed {
     pub in_turn: bool,
     /// Each leg is the same change of another copy of a reference table.
     pub copies: bool,
+    /// Tables that get another name: each leg looks whether that may be.
+    pub renames: Vec<Rename>,
     /// Rows that get another key, and move.
     pub rekeyed: Option<Rekeyed>,
     /// How its rows are read and inserted, where no partition can do that by itself: then it is not
@@ -97,6 +100,7 @@ impl Routed {
             returns: false,
             in_turn: false,
             copies: false,
+            renames: Vec::new(),
             rekeyed: None,
             from_query: None,
             loaded: None,

@@ -16,6 +16,7 @@ pub struct TableRow {
     pub default_hostgroup: i64,
     pub auto_partition: String,
     pub sequence_column: String,
+    pub physical_name: String,
     pub comment: String,
 }
 
@@ -34,6 +35,7 @@ impl Default for TableRow {
             default_hostgroup: 0,
             auto_partition: String::new(),
             sequence_column: String::new(),
+            physical_name: String::new(),
             comment: String::new(),
         }
     }

@@ -11,6 +11,7 @@ use crate::key::Reading;
 use crate::load_data;
 use crate::map::{Kind, Map, literal};
 use crate::rekey::NewKey;
+use crate::renamed;
 use crate::routed::{Leg, Routed, Spread};
 use crate::scopes::{Scope, Use, every, named};
 use crate::written::written;
@@ -72,7 +73,8 @@ pub fn spread(map: &Map, text: &[u8], facts: &Facts<'_>) -> Routed {
         let first = facts.lexing.words(text).next();
         return match first {
             Some(word) if word.is_any(HARMLESS) => Routed::of(Spread::Plain),
-            _ => ddl::route(map, text, facts)
+            _ => renamed::route(map, text, facts)
+                .or_else(|| ddl::route(map, text, facts))
                 .or_else(|| definitions::route(map, text, facts, table))
                 .or_else(|| load_data::route(map, text, facts))
                 .unwrap_or_else(|| Routed {

@@ -61,6 +61,7 @@ const PARTS: &[(&str, &str, &[&str])] = &[
         &[
             "pure/shards/src/ddl.rs",
             "pure/shards/src/definitions.rs",
+            "pure/shards/src/renamed.rs",
             "pure/shards/src/rekey.rs",
             "pure/shards/src/inserted.rs",
             "pure/shards/src/listed.rs",
@@ -73,6 +74,7 @@ const PARTS: &[(&str, &str, &[&str])] = &[
             "data/worker/src/partitions/said.rs",
             "data/worker/src/partitions/rekeying.rs",
             "data/worker/src/partitions/returned.rs",
+            "data/worker/src/partitions/renaming.rs",
             "data/worker/src/partitions/from_query.rs",
             "data/worker/src/partitions/values.rs",
             "data/worker/src/partitions/loading.rs",

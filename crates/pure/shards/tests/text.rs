@@ -394,6 +394,7 @@ fn table(text: &str) -> TableRow {
             "key_column" => row.key_column = text,
             "key_type" => row.key_type = text,
             "function" => row.function = text,
+            "physical_name" => row.physical_name = text,
             "default_table" => row.default_table = text,
             "default_schema" => row.default_schema = text,
             "default_hostgroup" => row.default_hostgroup = value.parse().unwrap(),

@@ -6,7 +6,7 @@
 use crate::said::Said;
 use crate::sharding::partitions::writer_of;
 use crate::shared::Shared;
-use bridge::Partition;
+use bridge::{Partition, Renamed};
 use config::{ShardPartitionRow, Snapshot};
 use line::{Failed, Line};
 use mover::{Alike, Place, There, look_there};
@@ -61,11 +61,21 @@ impl Drop for Answers {
 }
 
 impl Shared {
-    /// Answers statements that need partitions.
-    pub(crate) async fn make_partitions(self: Rc<Self>, wanted: Receiver<Partition>) {
+    /// Answers statements that need partitions, or give tables other names.
+    pub(crate) async fn do_wanted(self: Rc<Self>, wanted: Receiver<bridge::Wanted>) {
         // All tables whose partitions were asked for.
         let mut tables: BTreeMap<Named, Rc<Asked>> = BTreeMap::new();
         while let Some(one) = wanted.recv().await {
+            let one = match one {
+                bridge::Wanted::Partition(one) => one,
+                bridge::Wanted::Renamed(Renamed { tables, reply }) => {
+                    let shared = self.clone();
+                    self.rt.spawn(async move {
+                        reply(shared.rename_tables(&tables).await);
+                    });
+                    continue;
+                }
+            };
             let key = (one.schema.clone(), one.table.clone());
             let asked = tables.entry(key).or_default().clone();
             asked.waiting.borrow_mut().push(one);
@@ -162,7 +172,7 @@ impl Shared {
         loop {
             let (_, table) = self.table_now(of).map_err(Trouble::Said)?;
             let from = open.last.as_ref().map_or(0, |last| last.number);
-            let sql = open.of.question(&table.shown(), from);
+            let sql = open.of.question(&table.kept_as(), from);
             let rows = open.line.ask(&sql).await;
             let rows = rows.map_err(|failed| Trouble::of(failed, &open.of))?;
             let rows: Option<Vec<_>> = rows
@@ -283,7 +293,7 @@ impl Shared {
     ) -> Result<Wanted, String> {
         let default: &Home = &table.homes[0];
         let hostgroup = u32::try_from(row.hostgroup_id).unwrap_or_default();
-        let name = format!("{}_{}", table.name, row.partition_name);
+        let name = format!("{}_{}", table.physical, row.partition_name);
         if let Some(other) = map.owner(table, hostgroup, &name) {
             return Err(format!(
                 "its table would be {name}, and that is one of {other}; HSCALE ADD_PARTITION('{}', '{}', '{}', {hostgroup}, 'another name') makes it",
@@ -312,6 +322,7 @@ impl Shared {
         Ok(Wanted {
             row,
             shown: table.shown(),
+            kept_as: table.kept_as(),
             name,
             like: default.table.clone(),
             schema,
@@ -351,7 +362,10 @@ impl Shared {
     /// Makes a table and writes the partition down, both or, but for an empty table, none. While it is
     /// made, others that make one of the same sharded table wait.
     async fn make(&self, open: &mut Open, wanted: &Wanted, made: &MadeRow) -> Result<(), Trouble> {
-        let record = open.of.record(&wanted.shown, made).map_err(Trouble::Said)?;
+        let record = open
+            .of
+            .record(&wanted.kept_as, made)
+            .map_err(Trouble::Said)?;
         let trouble = |failed: Failed, of: &Partitions| match failed {
             Failed::Said { code, .. } if OTHERS_FIRST.contains(&code) => {
                 Trouble::Lost("another proxy makes a partition of it".to_owned())
@@ -389,6 +403,8 @@ struct Wanted {
     row: ShardPartitionRow,
     /// The sharded table, for people.
     shown: String,
+    /// Its name by which partitions are written down.
+    kept_as: String,
     /// Name of its own table.
     name: String,
     /// Name of the default table.

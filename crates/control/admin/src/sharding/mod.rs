@@ -8,6 +8,7 @@
 //! | how a move goes on | `moves.rs`, with its `records.rs` |
 //! | which rows go, and the map at the cut | `splits.rs` |
 //! | what is made by itself | `automatic.rs` |
+//! | tables that get other names | `renames.rs` |
 //! | a partition's server and its gate | `partitions.rs` |
 
 pub(crate) mod adding;
@@ -17,4 +18,5 @@ pub(crate) mod lookups;
 pub(crate) mod moves;
 pub(crate) mod partitions;
 pub(crate) mod records;
+pub(crate) mod renames;
 pub(crate) mod splits;

@@ -4,7 +4,7 @@
 use crate::engine::{Engine, Reply, SqlError};
 use crate::grid::Grid;
 use crate::said::Said;
-use bridge::MoveRow;
+use bridge::{MoveRow, NewName};
 use mover::{Record, State};
 use rt::local::Notify;
 use rusqlite::Connection;
@@ -142,6 +142,37 @@ impl Moves {
                 (&other.database, &other.physical) == (&record.database, &record.physical)
             })
             .cloned()
+    }
+
+    /// A move of a table's partitions that is under way, or waits.
+    pub(crate) fn of_table(&self, schema: &str, table: &str) -> Option<Record> {
+        let records = self.records.borrow();
+        let mut all = records.values().filter(|record| !record.state.is_over());
+        let is_its = |record: &&Record| (&*record.schema, &*record.table) == (schema, table);
+        all.find(is_its).cloned()
+    }
+
+    /// Gives moves of tables that are over their new names: what they have left is dropped by it.
+    pub(crate) fn rename(
+        &self,
+        engine: &RefCell<Engine>,
+        names: &[NewName],
+    ) -> Result<(), SqlError> {
+        let renamed = |record: &Record| {
+            let is_its =
+                |name: &&NewName| (&*record.schema, &*record.table) == (&*name.schema, &*name.from);
+            let name = names.iter().find(is_its)?;
+            Some(Record {
+                table: name.to.to_string(),
+                ..record.clone()
+            })
+        };
+        let records = self.records.borrow();
+        let renamed: Vec<Record> = records.values().filter_map(renamed).collect();
+        drop(records);
+        renamed
+            .iter()
+            .try_for_each(|record| self.keep(engine, record))
     }
 
     /// The last move of a partition that is so.

@@ -290,6 +290,7 @@ pub(super) const TABLES: &[Table] = &[
     default_hostgroup INT CHECK (default_hostgroup >= 0) NOT NULL DEFAULT 0,
     auto_partition VARCHAR NOT NULL DEFAULT '',
     sequence_column VARCHAR NOT NULL DEFAULT '',
+    physical_name VARCHAR NOT NULL DEFAULT '',
     comment VARCHAR NOT NULL DEFAULT '',
     PRIMARY KEY (schemaname, table_name))",
         kind: Kind::Declared { module: Module::Shards, disk: true, runtime: Runtime::Honoured },

@@ -9,7 +9,7 @@ use crate::decide::facts::Settled;
 use crate::known::answer::Complaint;
 use crate::known::epoch::Epoch;
 use crate::session::Session;
-use bridge::Partition;
+use bridge::{Partition, Wanted};
 use plan::Answer;
 use rt::mailbox;
 use std::rc::Rc;
@@ -62,13 +62,13 @@ impl Session {
             }
             let is_look = bucket.is_none();
             let (tell, told) = mailbox::channel(1);
-            let wanted = Partition {
+            let wanted = Wanted::Partition(Partition {
                 schema: table.schema.as_str().into(),
                 table: table.name.as_str().into(),
                 bucket: bucket.clone(),
                 reply: Box::new(move |made| drop(tell.try_send(made))),
-            };
-            if !(self.core.make)(wanted) {
+            });
+            if !(self.core.wants)(wanted) {
                 return Ok(Made::Not(not_made("the control plane has too much to do")));
             }
             let (rt, mut answer) = (self.core.rt.clone(), None);

@@ -82,7 +82,7 @@ impl Session {
         sequences: &Sequences,
         (table, count): (&Table, u32),
     ) -> Result<Range<u64>, Stopped> {
-        let name = table.shown();
+        let name = table.kept_as();
         let sql = sequences.take(&name, count);
         let class = sql::class(sql.as_bytes());
         plan.leg.hostgroup = sequences.hostgroup;

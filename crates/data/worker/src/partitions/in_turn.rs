@@ -68,7 +68,7 @@ pub(crate) async fn run(
 }
 
 /// Has one partition do it, on a connection that is nobody's.
-async fn one(
+pub(crate) async fn one(
     session: &Session,
     job: &Job<'_>,
     asking: &Asking<'_>,

@@ -13,6 +13,7 @@ pub(crate) mod legs;
 pub(crate) mod loading;
 pub(crate) mod made;
 pub(crate) mod rekeying;
+pub(crate) mod renaming;
 pub(crate) mod returned;
 pub(crate) mod said;
 pub(crate) mod values;
