@@ -2,6 +2,7 @@
 //! meanwhile. docs/features/moves.md
 #![forbid(unsafe_code)]
 
+mod merge;
 mod split;
 mod types;
 
@@ -16,6 +17,7 @@ use conformance::proxy::{Driver, Proxy, Wish};
 use conformance::servers::{Server, Vendor, vendors};
 use conformance::trials::{self, expect, same, soon, vendors_in_turn};
 
+use merge::{killed_merging, merge_lacking, merges};
 use split::{bare, killed_splitting, of_another, split_lacking, splits};
 use types::{shown, types};
 
@@ -65,6 +67,15 @@ fn main() {
             bare,
         ),
         ("what_adding_a_partition_lacks_is_said", split_lacking),
+        (
+            "two_partitions_come_together_while_clients_read_and_write_them",
+            merges,
+        ),
+        (
+            "a_proxy_that_is_killed_while_it_merges_goes_on",
+            killed_merging,
+        ),
+        ("what_a_merge_lacks_is_said", merge_lacking),
     ])
 }
 

@@ -45,8 +45,9 @@ pub(crate) async fn check(
         missing.push("both servers must be of one kind, MySQL or MariaDB".to_owned());
     }
     let is_same = (&places.0.host, places.0.port) == (&places.1.host, places.1.port);
-    // A part may go to a table beside the old one.
-    if (is_same || here.place() == there.place()) && record.split.is_none() {
+    // A part, or rows that come together, may go to a table beside the old one.
+    let is_beside = record.split.is_some() || record.merge.is_some();
+    if (is_same || here.place() == there.place()) && !is_beside {
         missing.push("both hostgroups are on one server".to_owned());
     }
     missing.extend(log_of(&here, is_mariadb(source)));
@@ -55,7 +56,12 @@ pub(crate) async fn check(
             missing.push(format!("the target has {name} = ON"));
         }
     }
-    missing.extend(of_table(record, source).await?);
+    missing.extend(of_table((&record.database, &record.physical), source).await?);
+    if let Some(merge) = &record.merge {
+        let log = log_of(&there, is_mariadb(target));
+        missing.extend(log.into_iter().filter(|_| !is_same));
+        missing.extend(of_table((&merge.database, &merge.physical), target).await?);
+    }
     match missing.is_empty() {
         true => Ok(()),
         false => Err(Trouble::Over(missing.join("; "))),
@@ -81,8 +87,7 @@ fn log_of(said: &Said, is_mariadb: bool) -> Vec<String> {
 }
 
 /// Tells what the table has and must not have.
-async fn of_table(record: &Record, line: &mut Line) -> Result<Vec<String>, Trouble> {
-    let (schema, name) = (&record.database, &record.physical);
+async fn of_table((schema, name): (&str, &str), line: &mut Line) -> Result<Vec<String>, Trouble> {
     let of_it = is_it(schema, name, "TABLE_SCHEMA", "TABLE_NAME");
     let kind = format!(
         "SELECT CONCAT(TABLE_TYPE, ' ', IFNULL(ENGINE, '')) FROM information_schema.TABLES WHERE {of_it}"

@@ -7,12 +7,17 @@ use crate::feed::Feed;
 use crate::outlets::Outlets;
 use crate::record::{Record, State};
 use crate::source;
-use crate::work::{LOOK, Work, executed};
-use crate::world::{Trouble, World, keep, open};
+use crate::table::{Table, quoted};
+use crate::work::{LOOK, Source, Work, executed};
+use crate::world::{Place, Trouble, World, keep, open};
 use binlog::Watch;
+use line::Line;
 use reader::{Server, follow_table};
 use rt::{Either, Rt};
 use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 /// ER_MASTER_FATAL_ERROR_READING_BINLOG: what is asked for is not in the log any more.
@@ -24,7 +29,7 @@ pub(crate) async fn go_on<W: World>(
     world: &W,
     record: &mut Record,
 ) -> Result<(), Trouble> {
-    if record.fence.is_some() {
+    if record.is_fenced() {
         return settle(rt, world, record).await;
     }
     if world.is_cancelled(record.id) {
@@ -34,52 +39,109 @@ pub(crate) async fn go_on<W: World>(
     let there = world.writer(record.to).await.map_err(Trouble::Again)?;
     let (mut source, mut target) = (open(rt, &here).await?, open(rt, &there).await?);
     check(record, (&mut source, &mut target), (&here, &there)).await?;
-    let table = source::parted_table(&mut source, record).await?;
-    let ends = (target, &here, &there);
-    let mut outlets = Outlets::open(rt, world, (record, &table), ends).await?;
-    outlets
-        .prepare(world, (record, &table), &mut source)
-        .await?;
-    if record.position.is_none() {
-        record.position = Some(executed(&mut source).await?);
-        keep(world, record);
+    let mut tables = vec![source::parted_table(&mut source, record).await?];
+    let mut lines = vec![(source, here.clone())];
+    if let Some(merge) = &record.merge {
+        let mut other = open(rt, &there).await?;
+        let table = source::table(&mut other, &merge.database, &merge.physical).await?;
+        are_alike(&tables[0], &table)?;
+        tables.push(table);
+        lines.push((other, there.clone()));
     }
-    let Some(from) = record.position.clone() else {
-        return Err(Trouble::Again("nobody knows where its log is".to_owned()));
-    };
-    let unsigned = table.columns.iter().map(|column| column.unsigned);
-    let watch = Watch::new(
-        record.database.as_bytes(),
-        record.physical.as_bytes(),
-        unsigned.collect(),
-    );
-    let server = Server {
-        host: here.host.clone(),
-        port: here.port,
-        who: here.who.clone(),
-        may_be_mariadb: true,
-    };
-    let feed = Feed::default();
-    let tell = |changed| feed.hear(&table, changed);
-    let follows = follow_table(rt, &server, &from, watch, || feed.has_room(), tell);
+    let feeds: Vec<Feed> = tables.iter().map(|_| Feed::default()).collect();
+    let ends = (target, &here, &there);
+    let last = tables.last().unwrap_or(&tables[0]);
+    let mut outlets = Outlets::open(rt, world, (record, last), ends).await?;
+    let of = lines.iter_mut().zip(&tables);
+    let mut of: Vec<_> = of.map(|((line, _), table)| (line, table)).collect();
+    outlets.prepare(world, record, &mut of).await?;
+    drop(of);
+    let (mut follows, mut sources) = (Vec::new(), Vec::new());
+    for (at, (mut line, place)) in lines.into_iter().enumerate() {
+        let (table, feed) = (&tables[at], &feeds[at]);
+        let from = begins_at(world, record, (at, &mut line)).await?;
+        follows.push(Box::pin(follow(rt, (place.clone(), from), (table, feed))));
+        sources.push(Source {
+            table,
+            feed,
+            line,
+            place,
+        });
+    }
     let works = Work {
         rt,
         world,
         record,
-        table: &table,
-        feed: &feed,
-        source,
+        sources,
         outlets,
-        place: here,
         kept_at: rt.now(),
         even_at: Cell::new(rt.now()),
     };
-    match rt::select(std::pin::pin!(follows), std::pin::pin!(complete(works))).await {
+    match rt::select(
+        std::pin::pin!(first(follows)),
+        std::pin::pin!(complete(works)),
+    )
+    .await
+    {
         Either::Left(why) if why.contains(LOG_IS_GONE) => Err(Trouble::Anew(format!(
             "what has changed is not in the source's log any more, and rows are copied anew: {why}"
         ))),
         Either::Left(why) => Err(Trouble::Again(format!("the source's log: {why}"))),
         Either::Right(ended) => ended,
+    }
+}
+
+/// The first of these that ends.
+async fn first<F: Future<Output = String>>(mut all: Vec<Pin<Box<F>>>) -> String {
+    poll_fn(|cx| {
+        let mut all = all.iter_mut().map(|one| one.as_mut().poll(cx));
+        all.find(Poll::is_ready).unwrap_or(Poll::Pending)
+    })
+    .await
+}
+
+/// The place of a source's log from which its changes are told.
+async fn begins_at<W: World>(
+    world: &W,
+    record: &mut Record,
+    (at, line): (usize, &mut Line),
+) -> Result<String, Trouble> {
+    if let Some(from) = &*record.origin(at).position {
+        return Ok(from.clone());
+    }
+    let from = executed(line).await?;
+    *record.origin(at).position = Some(from.clone());
+    keep(world, record);
+    Ok(from)
+}
+
+/// Follows the log of a source from a place on, until it cannot. Why that is.
+async fn follow(rt: &Rt, (place, from): (Place, String), (table, feed): (&Table, &Feed)) -> String {
+    let unsigned = table.columns.iter().map(|column| column.unsigned);
+    let watch = Watch::new(
+        table.schema.as_bytes(),
+        table.name.as_bytes(),
+        unsigned.collect(),
+    );
+    let server = Server {
+        host: place.host,
+        port: place.port,
+        who: place.who,
+        may_be_mariadb: true,
+    };
+    let tell = |changed| feed.hear(table, changed);
+    follow_table(rt, &server, &from, watch, || feed.has_room(), tell).await
+}
+
+/// Refuses two tables whose rows cannot come together in one.
+pub(crate) fn are_alike(one: &Table, other: &Table) -> Result<(), Trouble> {
+    match one.is_like(other) {
+        true => Ok(()),
+        false => Err(Trouble::Over(format!(
+            "{} and {} differ in their columns or keys",
+            quoted(&one.schema, &one.name),
+            quoted(&other.schema, &other.name)
+        ))),
     }
 }
 

@@ -4,8 +4,8 @@
 
 use crate::record::{Record, State};
 use crate::source::{self, is_there};
-use crate::table::{Key, name, quoted};
-use crate::work::{Work, mark};
+use crate::table::{Key, Table, name, quoted};
+use crate::work::{Work, all_of, mark};
 use crate::world::{Trouble, World, keep, open};
 use line::{Failed, Line};
 use rt::{Instant, Rt};
@@ -21,21 +21,27 @@ pub(crate) async fn cut<W: World>(work: &mut Work<'_, W>) -> Result<(), Trouble>
         // Rows were told apart by the map as it was.
         drop(work.world.part(work.record).map_err(Trouble::Over)?);
     }
-    let mut line = open(work.rt, &work.place).await?;
-    let own = source::one(&mut line, "SELECT CONNECTION_ID()").await?;
+    let (mut lines, mut own) = (Vec::new(), Vec::new());
     let patience = within.as_secs().max(1);
-    line.ask(&format!("SET lock_wait_timeout = {patience}"))
-        .await?;
+    for source in &work.sources {
+        let mut line = open(work.rt, &source.place).await?;
+        own.push(source::one(&mut line, "SELECT CONNECTION_ID()").await?);
+        line.ask(&format!("SET lock_wait_timeout = {patience}"))
+            .await?;
+        lines.push(line);
+    }
     let until = work.rt.now() + within;
     let held = work.world.hold(work.record, within).await;
     let done = match held {
-        Ok(()) => held_still(work, &mut line, until).await,
+        Ok(()) => held_still(work, &mut lines, until).await,
         Err(words) => Err(Trouble::Again(words)),
     };
-    if done.is_err() && work.record.fence.is_none() {
-        // Whoever waits for the lock waits no longer.
-        drop(line);
-        drop(work.source.ask(&format!("KILL {own}")).await);
+    if done.is_err() && !work.record.is_fenced() {
+        // Whoever waits for a lock waits no longer.
+        drop(lines);
+        for (source, own) in work.sources.iter_mut().zip(own) {
+            drop(source.line.ask(&format!("KILL {own}")).await);
+        }
     }
     work.world.release(work.record).await;
     done
@@ -52,15 +58,15 @@ fn left(rt: &Rt, until: Instant) -> Result<Duration, Trouble> {
     }
 }
 
-/// Locks the table, once all transactions that have touched it are over.
-async fn lock<W: World>(
-    work: &Work<'_, W>,
-    line: &mut Line,
+/// Locks a table, once all transactions that have touched it are over.
+async fn lock(
+    (rt, line): (&Rt, &mut Line),
+    table: &Table,
     within: Duration,
 ) -> Result<(), Trouble> {
-    let of_it = quoted(&work.record.database, &work.record.physical);
+    let of_it = quoted(&table.schema, &table.name);
     let lock = format!("LOCK TABLES {of_it} WRITE");
-    match work.rt.timeout(within, line.ask(&lock)).await {
+    match rt.timeout(within, line.ask(&lock)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(failed)) => Err(Trouble::Again(format!(
             "open transactions on it did not end in time, or it cannot be locked, and it is tried again: {failed}"
@@ -74,69 +80,101 @@ async fn lock<W: World>(
 /// No statement of the proxy is under way, but for transactions.
 async fn held_still<W: World>(
     work: &mut Work<'_, W>,
-    line: &mut Line,
+    lines: &mut [Line],
     until: Instant,
 ) -> Result<(), Trouble> {
-    lock(work, line, left(work.rt, until)?).await?;
-    // Nobody changes it from here on.
-    let mark = mark(&mut work.source).await?;
-    work.come_to(&mark, left(work.rt, until)?).await?;
-    let keys: Vec<Key> = work.feed.take(usize::MAX);
-    for some in keys.chunks(AT_ONCE) {
-        let applied = match left(work.rt, until) {
-            Ok(_) => work.outlets.apply(line, work.table, some).await,
-            Err(late) => Err(late),
-        };
-        if let Err(trouble) = applied {
-            work.feed.give_back(keys);
-            return Err(trouble);
-        }
+    for (source, line) in work.sources.iter().zip(&mut *lines) {
+        lock((work.rt, line), source.table, left(work.rt, until)?).await?;
     }
-    if work.feed.said.get() {
+    // Nobody changes them from here on.
+    let mut marks = Vec::new();
+    for source in &mut work.sources {
+        marks.push(mark(&mut source.line).await?);
+    }
+    work.come_to(&marks, left(work.rt, until)?).await?;
+    let taken = work.take(usize::MAX);
+    let applied = match last_changes(work, lines, (&all_of(&taken), until)).await {
+        // No other change will make them go together.
+        Err(Trouble::Meets(words)) => Err(Trouble::Over(words)),
+        applied => applied,
+    };
+    if applied.is_err() {
+        work.give_back(taken);
+        return applied;
+    }
+    if work.sources.iter().any(|source| source.feed.said.get()) {
         return Err(Trouble::Again("a statement has named the table".into()));
     }
-    if work.record.split.is_some()
-        && let Some(next) = source::counter(line, work.table).await?
-    {
-        work.outlets.count_on(next).await?;
+    if work.record.split.is_some() || work.record.merge.is_some() {
+        let mut next = None;
+        for (source, line) in work.sources.iter().zip(&mut *lines) {
+            next = next.max(source::counter(line, source.table).await?);
+        }
+        if let Some(next) = next {
+            work.outlets.count_on(next).await?;
+        }
     }
     left(work.rt, until)?;
-    rename(work, line).await?;
-    drop(line.ask("UNLOCK TABLES").await);
-    finish(work.world, work.record, &mut work.source).await
+    rename(work, lines).await?;
+    for line in lines {
+        drop(line.ask("UNLOCK TABLES").await);
+    }
+    finish(work.rt, work.world, work.record).await
 }
 
-/// Gives the old table its new name, which is written down before.
-async fn rename<W: World>(work: &mut Work<'_, W>, line: &mut Line) -> Result<(), Trouble> {
-    let schema = &work.record.database;
-    let (of_it, old) = (
-        quoted(schema, &work.record.physical),
-        work.record.old_name(),
-    );
-    let renames = format!("ALTER TABLE {of_it} RENAME TO {}", quoted(schema, &old));
-    work.record.fence = Some(old);
+/// Reads what has changed last again, on the lines that have the locks.
+async fn last_changes<W: World>(
+    work: &mut Work<'_, W>,
+    lines: &mut [Line],
+    (keys, until): (&[Key], Instant),
+) -> Result<(), Trouble> {
+    if work.record.merge.is_some() {
+        work.outlets.remove_all(keys, AT_ONCE).await?;
+    }
+    let sources = work.sources.iter().map(|source| source.table);
+    let mut sources: Vec<_> = lines.iter_mut().zip(sources).collect();
+    for some in keys.chunks(AT_ONCE) {
+        left(work.rt, until)?;
+        work.outlets.apply(&mut sources, some).await?;
+    }
+    Ok(())
+}
+
+/// Gives the old tables their new names, which are written down before.
+async fn rename<W: World>(work: &mut Work<'_, W>, lines: &mut [Line]) -> Result<(), Trouble> {
+    let mut renames = Vec::new();
+    for at in 0..work.record.origins() {
+        let old = work.record.old_name(at);
+        let origin = work.record.origin(at);
+        renames.push(format!(
+            "ALTER TABLE {} RENAME TO {}",
+            quoted(origin.database, origin.physical),
+            quoted(origin.database, &old)
+        ));
+        *origin.fence = Some(old);
+    }
     work.record.state = State::CuttingOver;
     if let Err(words) = work.world.keep(work.record) {
-        work.record.fence = None;
+        work.record.is_open();
         return Err(Trouble::Again(words));
     }
-    match line.ask(&renames).await {
-        Ok(_) => Ok(()),
-        Err(Failed::Said { words, .. }) => {
-            work.record.fence = None;
-            Err(Trouble::Again(words))
+    for (at, (line, renames)) in lines.iter_mut().zip(renames).enumerate() {
+        match line.ask(&renames).await {
+            Ok(_) => {}
+            Err(Failed::Said { words, .. }) if at == 0 => {
+                work.record.is_open();
+                return Err(Trouble::Again(words));
+            }
+            // The first one has its new name, or nobody knows whether this one has: both are looked at
+            // anew.
+            Err(failed) => return Err(Trouble::Again(failed.to_string())),
         }
-        // Nobody knows whether it has: it is looked at anew.
-        Err(Failed::Lost(words)) => Err(Trouble::Again(words)),
     }
+    Ok(())
 }
 
-/// Puts the map in force; if that is refused, the table gets its name back.
-async fn finish<W: World>(
-    world: &W,
-    record: &mut Record,
-    source: &mut Line,
-) -> Result<(), Trouble> {
+/// Puts the map in force; if that is refused, the tables get their names back.
+async fn finish<W: World>(rt: &Rt, world: &W, record: &mut Record) -> Result<(), Trouble> {
     let Err(words) = world.put_in_force(record).await else {
         record.state = State::Done;
         if record.is_bare() {
@@ -148,51 +186,82 @@ async fn finish<W: World>(
         world.note(&format!("{}: done", record.shown()));
         return Ok(());
     };
-    let Some(old) = record.fence.clone() else {
-        return Err(Trouble::Again(words));
-    };
-    let back = format!(
-        "RENAME TABLE {} TO {}",
-        quoted(&record.database, &old),
-        quoted(&record.database, &record.physical)
-    );
-    source.ask(&back).await?;
-    record.fence = None;
-    record.state = State::CatchingUp;
-    keep(world, record);
+    for at in 0..record.origins() {
+        name_back(rt, world, record, at).await?;
+    }
+    go_back(world, record);
     Err(Trouble::Again(format!(
         "the map could not be changed, and all is as it was: {words}"
     )))
 }
 
-/// Looks whether the old table has its new name: the process or the server ended in the middle of the
+/// Gives an old table the name that it had.
+async fn name_back<W: World>(
+    rt: &Rt,
+    world: &W,
+    record: &mut Record,
+    at: usize,
+) -> Result<(), Trouble> {
+    let origin = record.origin(at);
+    let Some(old) = &*origin.fence else {
+        return Ok(());
+    };
+    let back = format!(
+        "RENAME TABLE {} TO {}",
+        quoted(origin.database, old),
+        quoted(origin.database, origin.physical)
+    );
+    let place = world.writer(origin.hostgroup).await;
+    let mut line = open(rt, &place.map_err(Trouble::Again)?).await?;
+    line.ask(&back).await?;
+    Ok(())
+}
+
+/// All is as it was before the cut.
+fn go_back<W: World>(world: &W, record: &mut Record) {
+    record.is_open();
+    record.state = State::CatchingUp;
+    keep(world, record);
+}
+
+/// Looks whether the old tables have their new names: the process or a server ended in the middle of the
 /// cut.
 pub(crate) async fn settle<W: World>(
     rt: &Rt,
     world: &W,
     record: &mut Record,
 ) -> Result<(), Trouble> {
-    let Some(old) = record.fence.clone() else {
-        return Ok(());
-    };
-    let place = world.writer(record.from).await.map_err(Trouble::Again)?;
-    let mut source = open(rt, &place).await?;
-    let has_old = is_there(&mut source, &record.database, &old).await?;
-    let has_it = is_there(&mut source, &record.database, &record.physical).await?;
-    match (has_old, has_it) {
-        // All of it was at the target before.
-        (true, false) => finish(world, record, &mut source).await,
-        (false, true) => {
-            record.fence = None;
-            record.state = State::CatchingUp;
-            keep(world, record);
-            Ok(())
+    let mut renamed = Vec::new();
+    for at in 0..record.origins() {
+        let origin = record.origin(at);
+        let Some(old) = origin.fence.clone() else {
+            renamed.push(false);
+            continue;
+        };
+        let (schema, physical) = (origin.database.to_owned(), origin.physical.to_owned());
+        let place = world.writer(origin.hostgroup).await;
+        let mut line = open(rt, &place.map_err(Trouble::Again)?).await?;
+        let has_old = is_there(&mut line, &schema, &old).await?;
+        let has_it = is_there(&mut line, &schema, &physical).await?;
+        if has_old == has_it {
+            return Err(Trouble::Over(format!(
+                "the source has {} of {} and {}; look which rows are right, nothing was removed",
+                if has_it { "both" } else { "none" },
+                name(&physical),
+                name(&old)
+            )));
         }
-        _ => Err(Trouble::Over(format!(
-            "the source has {} of {} and {}; look which rows are right, nothing was removed",
-            if has_it { "both" } else { "none" },
-            name(&record.physical),
-            name(&old)
-        ))),
+        renamed.push(has_old);
     }
+    // All of it was at the target before.
+    if renamed.iter().all(|renamed| *renamed) {
+        return finish(rt, world, record).await;
+    }
+    for (at, renamed) in renamed.into_iter().enumerate() {
+        if renamed {
+            name_back(rt, world, record, at).await?;
+        }
+    }
+    go_back(world, record);
+    Ok(())
 }

@@ -27,7 +27,7 @@ pub use alike::{Alike, has_rows_of, make_alike};
 pub use lookup::{
     Filling, LookedUpColumn, drop_lookup, fill, look_at_column, make_lookup, snapshot,
 };
-pub use record::{Of, Record, Split, State};
+pub use record::{Merge, Of, Record, Split, State};
 pub use there::{There, look_there, schemas_with};
 pub use world::{Pace, Part, Place, World};
 
@@ -60,7 +60,7 @@ pub async fn run<W: World>(rt: &Rt, world: &W, mut record: Record) {
             trouble => trouble,
         };
         let words = match trouble {
-            Trouble::Again(words) => words,
+            Trouble::Again(words) | Trouble::Meets(words) => words,
             Trouble::Anew(words) => {
                 record.begin_anew();
                 if record.copies > COPIES_MAX {
@@ -109,7 +109,7 @@ async fn undo<W: World>(
     ending: State,
 ) -> Result<(), Trouble> {
     // Behind the cut the rows are there, and nowhere else.
-    if record.made && record.fence.is_none() {
+    if record.made && !record.is_fenced() {
         drop_made(rt, world, record).await?;
     }
     record.state = ending;
@@ -120,16 +120,10 @@ async fn undo<W: World>(
 
 /// Drops the tables that a move has made for rows.
 async fn drop_made<W: World>(rt: &Rt, world: &W, record: &mut Record) -> Result<(), Trouble> {
-    let mut made = match &record.split {
-        None => vec![(record.to, &record.physical)],
-        Some(split) => vec![(record.to, &split.table), (record.from, &split.rest)],
-    };
-    // Of a bare one, the rest is in the old table, which nobody has made.
-    made.truncate(if record.is_bare() { 1 } else { 2 });
-    for (hostgroup, table) in made {
+    for (hostgroup, schema, table) in record.outlets() {
         let place = world.writer(hostgroup).await.map_err(Trouble::Again)?;
         let mut line = open(rt, &place).await?;
-        let name = table::quoted(&record.database, table);
+        let name = table::quoted(schema, table);
         line.ask(&format!("DROP TABLE IF EXISTS {name}")).await?;
     }
     record.made = false;
@@ -146,14 +140,22 @@ pub async fn look<W: World>(rt: &Rt, world: &W, record: &Record) -> Result<(), S
     let looks = async {
         let (mut source, mut target) = (open(rt, &here).await?, open(rt, &there).await?);
         check::check(record, (&mut source, &mut target), (&here, &there)).await?;
-        source::parted_table(&mut source, record).await?;
-        let taken = match &record.split {
-            None => vec![(&mut target, &record.physical)],
-            Some(split) => vec![(&mut target, &split.table), (&mut source, &split.rest)],
-        };
-        for (line, table) in taken {
-            if source::is_there(line, &record.database, table).await? {
-                let words = outlets::has_already(&record.database, table);
+        let own = source::parted_table(&mut source, record).await?;
+        if let Some(merge) = &record.merge {
+            let other = source::table(&mut target, &merge.database, &merge.physical).await?;
+            course::are_alike(&own, &other)?;
+        }
+        let mut taken = record.outlets();
+        if let Some(split) = record.split.as_ref().filter(|split| split.bare) {
+            taken.push((record.from, &record.database, &split.rest));
+        }
+        for (hostgroup, schema, table) in taken {
+            let is_there = match hostgroup == record.to {
+                true => source::is_there(&mut target, schema, table).await?,
+                false => source::is_there(&mut source, schema, table).await?,
+            };
+            if is_there {
+                let words = outlets::has_already(schema, table);
                 return Err(Trouble::Over(words));
             }
         }
@@ -166,19 +168,20 @@ pub async fn look<W: World>(rt: &Rt, world: &W, record: &Record) -> Result<(), S
 ///
 /// # Errors
 /// There is none, or there are several.
-pub async fn schema_of<W: World>(rt: &Rt, world: &W, record: &Record) -> Result<String, String> {
-    let here = world.writer(record.from).await?;
+pub async fn schema_of<W: World>(
+    rt: &Rt,
+    world: &W,
+    (hostgroup, table): (u32, &str),
+) -> Result<String, String> {
+    let here = world.writer(hostgroup).await?;
     let words = |failed: Failed| failed.to_string();
     let mut line = open(rt, &here).await.map_err(words)?;
-    let found = there::schemas_of(&mut line, &record.physical)
-        .await
-        .map_err(words)?;
+    let found = there::schemas_of(&mut line, table).await.map_err(words)?;
     match found.as_slice() {
         [only] => Ok(only.clone()),
-        [] => Err(format!("the source has no table {}", record.physical)),
+        [] => Err(format!("the source has no table {table}")),
         several => Err(format!(
-            "the source has a table {} in {}, and the map does not say which is meant: set physical_schema of the partition",
-            record.physical,
+            "the source has a table {table} in {}, and the map does not say which is meant: set physical_schema of the partition",
             several.join(" and ")
         )),
     }
@@ -189,17 +192,23 @@ pub async fn schema_of<W: World>(rt: &Rt, world: &W, record: &Record) -> Result<
 /// # Errors
 /// The table is not dropped.
 pub async fn drop_old<W: World>(rt: &Rt, world: &W, record: &mut Record) -> Result<(), String> {
-    let Some(old) = record.fence.clone() else {
+    if !record.is_fenced() {
         return Err(format!("{} has left no table", record.shown()));
-    };
-    let place = world.writer(record.from).await?;
+    }
     let words = |failed: Failed| failed.to_string();
-    let mut line = open(rt, &place).await.map_err(words)?;
-    let name = table::quoted(&record.database, &old);
-    line.ask(&format!("DROP TABLE IF EXISTS {name}"))
-        .await
-        .map_err(words)?;
-    record.fence = None;
+    for at in 0..record.origins() {
+        let origin = record.origin(at);
+        let Some(old) = origin.fence.clone() else {
+            continue;
+        };
+        let name = table::quoted(origin.database, &old);
+        let place = world.writer(origin.hostgroup).await?;
+        let mut line = open(rt, &place).await.map_err(words)?;
+        line.ask(&format!("DROP TABLE IF EXISTS {name}"))
+            .await
+            .map_err(words)?;
+        *record.origin(at).fence = None;
+    }
     record.changed_at = world.now_s();
     world.keep(record)
 }

@@ -7,12 +7,15 @@ use crate::table::{Cells, Key, Table, name, quoted};
 use crate::world::{Part, Place, Trouble, World, keep, open};
 use line::{Failed, Line};
 use rt::Rt;
+use std::collections::BTreeSet;
 
 /// A statement that writes rows has about so many bytes.
 const WRITTEN_AT_ONCE: usize = 1 << 20;
 
 /// ER_TABLE_EXISTS_ERROR.
 const IS_THERE: u16 = 1050;
+/// ER_DUP_ENTRY.
+const IS_DOUBLE: u16 = 1062;
 
 /// Whose a table is.
 enum Made {
@@ -41,7 +44,12 @@ pub(crate) struct Outlets {
     part: Option<Part>,
     /// The rows that stay, stay in their table, as long as no other is seen.
     is_bare: bool,
+    /// Rows of several tables come together: none takes the place of another one.
+    is_merged: bool,
 }
+
+/// A table that rows come from, on a connection.
+pub(crate) type From<'l, 't> = (&'l mut Line, &'t Table);
 
 impl Outlets {
     /// Connections to them. `target`: the one that is there already.
@@ -57,11 +65,15 @@ impl Outlets {
             is_beside,
         };
         let Some(split) = &record.split else {
-            let all = vec![outlet(target, &record.physical, false)];
+            let made = match &record.merge {
+                None => outlet(target, &record.physical, false),
+                Some(merge) => outlet(target, &merge.table, true),
+            };
             return Ok(Self {
-                all,
+                all: vec![made],
                 part: None,
                 is_bare: false,
+                is_merged: record.merge.is_some(),
             });
         };
         let is_beside = (&here.host, here.port) == (&there.host, there.port);
@@ -73,18 +85,26 @@ impl Outlets {
             all,
             part: Some(world.part(record).map_err(Trouble::Over)?),
             is_bare: split.bare,
+            is_merged: false,
         })
     }
 
-    /// Makes the tables, once, and empties them where nothing of what was copied counts.
+    /// Makes the tables, once, and empties them where nothing of what was copied counts. They are made like
+    /// the last of those that rows come from, beside which that of a merge is.
     pub(crate) async fn prepare<W: World>(
         &mut self,
         world: &W,
-        (record, table): (&mut Record, &Table),
-        source: &mut Line,
+        record: &mut Record,
+        sources: &mut [From<'_, '_>],
     ) -> Result<(), Trouble> {
-        let (schema, old) = (record.database.clone(), record.physical.clone());
-        let definition = source::definition(source, &schema, &old).await?;
+        let mut definitions = Vec::new();
+        for (line, table) in &mut *sources {
+            definitions.push(source::definition(line, &table.schema, &table.name).await?);
+        }
+        let Some(((_, table), definition)) = sources.last().zip(definitions.last()) else {
+            return Err(Trouble::Over("no table has its rows".into()));
+        };
+        let (schema, old) = (table.schema.clone(), table.name.clone());
         if !record.made {
             for outlet in &mut self.all {
                 let own = outlet.table.name.clone();
@@ -92,19 +112,25 @@ impl Outlets {
                     return Err(Trouble::Over(has_already(&schema, &own)));
                 }
             }
-            record.definition.clone_from(&definition);
+            for (at, definition) in definitions.iter().enumerate() {
+                record.origin(at).definition.clone_from(definition);
+            }
             record.made = true;
             keep(world, record);
         }
-        if record.definition != definition {
-            return Err(Trouble::Over(format!(
-                "the definition of {schema}.{old} has changed meanwhile"
-            )));
+        for (at, definition) in definitions.iter().enumerate() {
+            let origin = record.origin(at);
+            if origin.definition != definition {
+                return Err(Trouble::Over(format!(
+                    "the definition of {}.{} has changed meanwhile",
+                    origin.database, origin.physical
+                )));
+            }
         }
         let mut any_made = false;
         for at in 0..self.all.len() {
             let outlet = &mut self.all[at];
-            match outlet.make((&schema, &old), &definition).await? {
+            match outlet.make((&schema, &old), definition).await? {
                 Made::WasThere => {}
                 Made::Now => any_made = true,
                 Made::ByAnother => {
@@ -125,7 +151,7 @@ impl Outlets {
         if any_made {
             record.begin_anew();
         }
-        if record.position.is_none() {
+        if (0..record.origins()).any(|at| record.origin(at).position.is_none()) {
             // Of changes of rows that were copied before, nobody would hear any more.
             for outlet in &mut self.all {
                 let of_it = quoted(&schema, &outlet.table.name);
@@ -161,21 +187,52 @@ impl Outlets {
         Ok(usize::from(!is_of_it))
     }
 
-    /// Brings the rows of these keys to where they belong, as they are on a line of the source; those
+    /// Brings the rows of these keys to where they belong, as they are on lines of the sources; those
     /// that are gone go there, too.
     pub(crate) async fn apply(
         &mut self,
-        source: &mut Line,
-        table: &Table,
+        sources: &mut [From<'_, '_>],
         keys: &[Key],
     ) -> Result<(), Trouble> {
-        let rows = source.ask(&table.with_keys(keys)).await?;
+        let mut rows = Vec::new();
+        for (line, table) in &mut *sources {
+            rows.extend(line.ask(&table.with_keys(keys)).await?);
+        }
+        let Some((_, table)) = sources.first() else {
+            return Ok(());
+        };
+        if self.is_merged {
+            let mut seen = BTreeSet::new();
+            for row in &rows {
+                let key = table.key_of(row).map_err(Trouble::Over)?;
+                if let Some(key) = seen.replace(key) {
+                    return Err(Trouble::Meets(format!(
+                        "both partitions have a row with the key ({})",
+                        key.join(", ")
+                    )));
+                }
+            }
+        }
         let all = self.sorted(table, &rows)?;
         for (outlet, rows) in self.all.iter_mut().zip(all) {
             outlet.line.ask("START TRANSACTION").await?;
             outlet.line.ask(&outlet.table.delete(keys)).await?;
-            outlet.write(&rows).await?;
+            let written = outlet.write(&rows, self.is_merged).await;
+            if written.is_err() {
+                outlet.line.ask("ROLLBACK").await?;
+            }
+            written?;
             outlet.line.ask("COMMIT").await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the rows of these keys, which are about to be written again.
+    pub(crate) async fn remove_all(&mut self, keys: &[Key], at_once: usize) -> Result<(), Trouble> {
+        for some in keys.chunks(at_once) {
+            for outlet in &mut self.all {
+                said(outlet.line.ask(&outlet.table.delete(some)).await)?;
+            }
         }
         Ok(())
     }
@@ -185,7 +242,7 @@ impl Outlets {
         let all = self.sorted(table, rows)?;
         let mut written = 0;
         for (outlet, rows) in self.all.iter_mut().zip(all) {
-            outlet.write(&rows).await?;
+            outlet.write(&rows, false).await?;
             written += rows.len() as u64;
         }
         Ok(written)
@@ -203,26 +260,47 @@ impl Outlets {
         Ok(all)
     }
 
-    /// Statements without a schema are about this one.
-    pub(crate) async fn enter(&mut self, schema: &str) -> Result<(), Trouble> {
+    /// Statements without a schema are about that of the tables.
+    pub(crate) async fn enter(&mut self) -> Result<(), Trouble> {
         for outlet in &mut self.all {
-            outlet.line.ask(&format!("USE {}", name(schema))).await?;
+            let uses = format!("USE {}", name(&outlet.table.schema));
+            outlet.line.ask(&uses).await?;
         }
         Ok(())
     }
 
-    /// Number and checksum of the rows between two keys: as a snapshot of the source has them, and as
+    /// The key behind which so many rows are behind another one, where they have come together; the
+    /// last rows have none.
+    pub(crate) async fn end_of_chunk(
+        &mut self,
+        after: Option<&Key>,
+        rows: u64,
+    ) -> Result<Option<Key>, Trouble> {
+        let Some(outlet) = self.all.first_mut() else {
+            return Ok(None);
+        };
+        let end = outlet
+            .line
+            .ask(&outlet.table.end_of_chunk(after, rows))
+            .await?;
+        let upto = end.first().map(|row| outlet.table.key_alone(row));
+        upto.transpose().map_err(Trouble::Over)
+    }
+
+    /// Number and checksum of the rows between two keys: as snapshots of the sources have them, and as
     /// they are here, for each table.
     pub(crate) async fn sums(
         &mut self,
-        (snapshot, table): (&mut Line, &Table),
+        snapshots: &mut [From<'_, '_>],
         (after, upto): (Option<&Key>, Option<&Key>),
     ) -> Result<(Vec<Sum>, Vec<Sum>), Trouble> {
         let mut wanted = vec![Sum::default(); self.all.len()];
-        if self.part.is_none() {
-            let rows = snapshot.ask(&table.checksum(after, upto)).await?;
-            wanted[0] = Sum::said(&rows)?;
-        } else {
+        for (snapshot, table) in snapshots {
+            if self.part.is_none() {
+                let rows = snapshot.ask(&table.checksum(after, upto)).await?;
+                wanted[0].join(Sum::said(&rows)?);
+                continue;
+            }
             for row in snapshot.ask(&table.hashes(after, upto)).await? {
                 let at = self.place_of(table, &row)?;
                 if let Some(sum) = wanted.get_mut(at) {
@@ -238,9 +316,10 @@ impl Outlets {
         Ok((wanted, found))
     }
 
-    /// Numbers of AUTO_INCREMENT go on where the old table's were.
+    /// Numbers of AUTO_INCREMENT go on where the old tables' were.
     pub(crate) async fn count_on(&mut self, next: u64) -> Result<(), Trouble> {
-        let Some(rest) = self.all.get_mut(1) else {
+        let at = usize::from(!self.is_merged);
+        let Some(rest) = self.all.get_mut(at) else {
             return Ok(());
         };
         let of_it = quoted(&rest.table.schema, &rest.table.name);
@@ -290,9 +369,12 @@ impl Outlet {
         }
     }
 
-    /// Writes rows, in statements that are not too long.
-    async fn write(&mut self, rows: &[&Cells]) -> Result<(), Trouble> {
-        let head = self.table.replace();
+    /// Writes rows, in statements that are not too long. `is_merged`: none takes the place of another.
+    async fn write(&mut self, rows: &[&Cells], is_merged: bool) -> Result<(), Trouble> {
+        let head = match is_merged {
+            true => self.table.insert(),
+            false => self.table.replace(),
+        };
         let mut sql = head.clone();
         for row in rows {
             let values = self.table.values(row).map_err(Trouble::Over)?;
@@ -334,7 +416,15 @@ pub(crate) fn without_names(definition: &str) -> String {
 }
 
 fn said<T>(answer: Result<T, Failed>) -> Result<T, Trouble> {
-    answer.map_err(|failed| Trouble::Again(format!("the target: {failed}")))
+    answer.map_err(|failed| match failed {
+        Failed::Said {
+            code: IS_DOUBLE,
+            words,
+        } => Trouble::Meets(format!(
+            "rows of both partitions have one value of a unique key: {words}"
+        )),
+        failed => Trouble::Again(format!("the target: {failed}")),
+    })
 }
 
 /// Number of rows, and a checksum of theirs that does not depend on their order.
@@ -355,6 +445,14 @@ impl Sum {
             rows: cell(0)?,
             halves: [cell(1)?, cell(2)?],
         })
+    }
+
+    /// More rows.
+    fn join(&mut self, other: Self) {
+        self.rows += other.rows;
+        for (half, more) in self.halves.iter_mut().zip(other.halves) {
+            *half ^= more;
+        }
     }
 
     /// One row more, by its hash in hexadecimal digits.

@@ -84,6 +84,47 @@ pub struct Split {
     pub bare: bool,
 }
 
+/// A partition whose rows get those of another one beside them, in a new table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Merge {
+    /// Its name; empty for the default one.
+    pub into: String,
+    /// Its buckets so far, as the operator wrote them.
+    pub value: String,
+    /// Its buckets afterwards.
+    pub whole: String,
+    /// The name of its table, as the operator wrote it; empty for the usual one.
+    pub named: String,
+    /// The table that gets all rows, beside its own.
+    pub table: String,
+    /// Schema of its table.
+    pub database: String,
+    /// Its table.
+    pub physical: String,
+    /// As in the record, of its own rows.
+    pub definition: String,
+    /// As in the record.
+    pub position: Option<String>,
+    /// As in the record.
+    pub copied_to: Option<Vec<String>>,
+    /// As in the record.
+    pub copied: bool,
+    /// As in the record.
+    pub fence: Option<String>,
+}
+
+/// Place from which rows come: a table, and how far its rows are.
+pub(crate) struct Origin<'r> {
+    pub(crate) hostgroup: u32,
+    pub(crate) database: &'r str,
+    pub(crate) physical: &'r str,
+    pub(crate) definition: &'r mut String,
+    pub(crate) position: &'r mut Option<String>,
+    pub(crate) copied_to: &'r mut Option<Vec<String>>,
+    pub(crate) copied: &'r mut bool,
+    pub(crate) fence: &'r mut Option<String>,
+}
+
 /// A move.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -107,6 +148,9 @@ pub struct Record {
     /// `None`: all rows go.
     #[serde(default)]
     pub split: Option<Split>,
+    /// All rows go, and come together with those of another partition.
+    #[serde(default)]
+    pub merge: Option<Merge>,
     /// How far it is.
     pub state: State,
     /// State that the move ends in, once nothing is left of it.
@@ -156,6 +200,7 @@ impl Record {
             database: String::new(),
             physical: String::new(),
             split: None,
+            merge: None,
             state: State::Copying,
             ending: None,
             made: false,
@@ -186,9 +231,10 @@ impl Record {
     /// For people.
     #[must_use]
     pub fn shown(&self) -> String {
-        let out_of = match &self.split {
-            Some(_) => format!(" out of {}", self.physical),
-            None => String::new(),
+        let out_of = match (&self.split, &self.merge) {
+            (Some(_), _) => format!(" out of {}", self.physical),
+            (None, Some(merge)) => format!(" into {}", merge.physical),
+            (None, None) => String::new(),
         };
         format!(
             "move {} of {}.{}{out_of} from hostgroup {} to {}",
@@ -206,19 +252,85 @@ impl Record {
         self.split.as_ref().is_some_and(|split| split.bare)
     }
 
-    /// The name of the old table after the cut.
-    pub(crate) fn old_name(&self) -> String {
+    /// The name of an origin's old table after the cut.
+    pub(crate) fn old_name(&self, at: usize) -> String {
         if let Some(split) = self.split.as_ref().filter(|split| split.bare) {
             return split.rest.clone();
         }
-        let kept: String = self.physical.chars().take(NAME_KEPT).collect();
+        let merge = self.merge.as_ref().filter(|_| at > 0);
+        let physical = merge.map_or(&self.physical, |merge| &merge.physical);
+        let kept: String = physical.chars().take(NAME_KEPT).collect();
         format!("{kept}_old_{}", self.started_at)
+    }
+
+    /// How many tables rows come from.
+    pub(crate) fn origins(&self) -> usize {
+        1 + usize::from(self.merge.is_some())
+    }
+
+    /// One of them: that of the partition first.
+    pub(crate) fn origin(&mut self, at: usize) -> Origin<'_> {
+        match &mut self.merge {
+            Some(merge) if at > 0 => Origin {
+                hostgroup: self.to,
+                database: &merge.database,
+                physical: &merge.physical,
+                definition: &mut merge.definition,
+                position: &mut merge.position,
+                copied_to: &mut merge.copied_to,
+                copied: &mut merge.copied,
+                fence: &mut merge.fence,
+            },
+            _ => Origin {
+                hostgroup: self.from,
+                database: &self.database,
+                physical: &self.physical,
+                definition: &mut self.definition,
+                position: &mut self.position,
+                copied_to: &mut self.copied_to,
+                copied: &mut self.copied,
+                fence: &mut self.fence,
+            },
+        }
+    }
+
+    /// Whether an old table has, or may have, its new name.
+    pub(crate) fn is_fenced(&self) -> bool {
+        let merge = self.merge.as_ref();
+        self.fence.is_some() || merge.is_some_and(|merge| merge.fence.is_some())
+    }
+
+    /// Old tables have the names again that they had.
+    pub(crate) fn is_open(&mut self) {
+        for at in 0..self.origins() {
+            *self.origin(at).fence = None;
+        }
+    }
+
+    /// Tables that are made for rows: hostgroup, schema and name.
+    pub(crate) fn outlets(&self) -> Vec<(u32, &str, &str)> {
+        match (&self.split, &self.merge) {
+            (None, None) => vec![(self.to, &self.database, &self.physical)],
+            (None, Some(merge)) => vec![(self.to, &merge.database, &merge.table)],
+            (Some(split), _) => {
+                let mut both = vec![
+                    (self.to, &*self.database, &*split.table),
+                    (self.from, &*self.database, &*split.rest),
+                ];
+                // Of a bare one, the rest is in the old table, which nobody has made.
+                both.truncate(if split.bare { 1 } else { 2 });
+                both
+            }
+        }
     }
 
     /// Nothing of what was copied counts.
     pub(crate) fn begin_anew(&mut self) {
         self.state = State::Copying;
-        (self.position, self.copied_to, self.copied) = (None, None, false);
+        for at in 0..self.origins() {
+            let origin = self.origin(at);
+            (*origin.position, *origin.copied_to, *origin.copied) = (None, None, false);
+        }
         self.rows_copied = 0;
         self.copies += 1;
     }
@@ -232,7 +344,7 @@ mod tests {
     fn the_old_name_is_one_that_servers_allow() {
         let mut record = Record::new(7, ("", "t", "p"), 1_800_000_000);
         record.physical = "ü".repeat(64);
-        let name = record.old_name();
+        let name = record.old_name(0);
         assert!(name.ends_with("_old_1800000000"), "{name}");
         assert!(name.chars().count() <= 64, "{name}");
     }

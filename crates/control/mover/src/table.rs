@@ -226,6 +226,19 @@ impl Table {
         )
     }
 
+    /// Keys of those behind a key, in order.
+    pub(crate) fn keys_of_chunk(&self, after: Option<&Key>, rows: u64) -> String {
+        let key = self.key.iter().map(|at| &self.columns[*at]);
+        let key = key.map(|column| column.class.selected(&name(&column.name)));
+        format!(
+            "SELECT {} FROM {}{} ORDER BY {} LIMIT {rows}",
+            key.collect::<Vec<_>>().join(", "),
+            self.of(),
+            self.between(after, None),
+            self.key_names().join(", ")
+        )
+    }
+
     /// Those with these keys.
     pub(crate) fn with_keys(&self, keys: &[Key]) -> String {
         let (selected, of) = (self.selected(), self.of());
@@ -320,9 +333,18 @@ impl Table {
 
     /// The beginning of a statement that writes rows; those that are there are replaced.
     pub(crate) fn replace(&self) -> String {
+        format!("REPLACE {}", self.into())
+    }
+
+    /// The beginning of a statement that writes rows where none are.
+    pub(crate) fn insert(&self) -> String {
+        format!("INSERT {}", self.into())
+    }
+
+    fn into(&self) -> String {
         let names = self.written().map(|column| name(&column.name));
         let names = names.collect::<Vec<_>>().join(", ");
-        format!("REPLACE INTO {} ({names}) VALUES ", self.of())
+        format!("INTO {} ({names}) VALUES ", self.of())
     }
 
     /// A row that was selected, as it is written.

@@ -100,12 +100,16 @@ pub(crate) enum Trouble {
     Stopped,
     /// There are rows of the part that goes, where none was known.
     HasRows,
+    /// Rows of two partitions do not go together, at least for now.
+    Meets(String),
 }
 
 impl Trouble {
     pub(crate) fn words(self) -> String {
         match self {
-            Self::Again(words) | Self::Anew(words) | Self::Over(words) => words,
+            Self::Again(words) | Self::Anew(words) | Self::Over(words) | Self::Meets(words) => {
+                words
+            }
             Self::Cancelled => "it is cancelled".to_owned(),
             Self::Stopped => "another process goes on with it".to_owned(),
             Self::HasRows => "it has rows".to_owned(),

@@ -108,14 +108,37 @@ pub(crate) fn left(text: &str, taken: &str, function: &Function, key: Key) -> Op
             left.insert(at, (from, low - 1));
         }
     }
+    written(&left)
+}
+
+/// Returns `partition_value` of the buckets of two; `None` where it cannot be written.
+pub(crate) fn joined(one: &str, other: &str, function: &Function, key: Key) -> Option<String> {
+    let mut both = spans(one, function, key).ok()?;
+    both.extend(spans(other, function, key).ok()?);
+    if matches!(function, Function::List) {
+        return Some(format!("{one},{other}"));
+    }
+    // Where one value has no comma in it, two have none.
+    spans("0,1", function, key)
+        .ok()
+        .filter(|two| two.len() == 2)?;
+    let all = stretches(&both)?;
+    match *all == [(i128::MIN, i128::MAX)] {
+        true => Some("..".to_owned()),
+        false => written(&all),
+    }
+}
+
+/// Ranges of numbers as an operator writes them; `None` for none, and for all numbers.
+fn written(stretches: &[(i128, i128)]) -> Option<String> {
     let shown = |(low, high): &(i128, i128)| match (*low, *high) {
         (low, high) if low == high => low.to_string(),
         (i128::MIN, high) => format!("..{high}"),
         (low, i128::MAX) => format!("{low}.."),
         (low, high) => format!("{low}..{high}"),
     };
-    let all: Vec<_> = left.iter().map(shown).collect();
-    (!all.is_empty() && left != [(i128::MIN, i128::MAX)]).then(|| all.join(","))
+    let all: Vec<_> = stretches.iter().map(shown).collect();
+    (!all.is_empty() && stretches != [(i128::MIN, i128::MAX)]).then(|| all.join(","))
 }
 
 /// Numbers in a row, from the least on; `None` for buckets that are none.

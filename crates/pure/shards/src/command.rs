@@ -77,6 +77,17 @@ pub enum Command {
         /// Where to.
         hostgroup: u32,
     },
+    /// A partition goes, and its buckets with their rows to another one.
+    MergePartition {
+        /// The table's schema, or empty.
+        schema: String,
+        /// The table.
+        table: String,
+        /// The partition.
+        name: String,
+        /// The partition that gets all of it; empty for the default one.
+        into: String,
+    },
     /// A partition goes nowhere after all.
     CancelMove {
         /// The table's schema, or empty.
@@ -120,7 +131,7 @@ pub enum Shown {
     Commands,
 }
 
-const FORMS: &str = "use HSCALE SETUP_TABLE('table', 'column', 'default table', hostgroup, 'function'), ADD_PARTITION('table', 'partition', 'value', hostgroup[, 'physical table']), ADD_SEQUENCE('table', 'column'), ADD_LOOKUP('table', 'column', hostgroup[, 'look-up table']), FILL_LOOKUP('table', 'column'), MOVE_PARTITION('table', 'partition', hostgroup), CANCEL_MOVE('table', 'partition'), DROP_OLD('table', 'partition'), or SHOW STATUS | VARIABLES | TABLES | PARTITIONS | LOOKUPS | MOVES | COMMANDS | FULL_PARTITION_SCANS";
+const FORMS: &str = "use HSCALE SETUP_TABLE('table', 'column', 'default table', hostgroup, 'function'), ADD_PARTITION('table', 'partition', 'value', hostgroup[, 'physical table']), ADD_SEQUENCE('table', 'column'), ADD_LOOKUP('table', 'column', hostgroup[, 'look-up table']), FILL_LOOKUP('table', 'column'), MOVE_PARTITION('table', 'partition', hostgroup), MERGE_PARTITION('table', 'partition', 'into'), CANCEL_MOVE('table', 'partition'), DROP_OLD('table', 'partition'), or SHOW STATUS | VARIABLES | TABLES | PARTITIONS | LOOKUPS | MOVES | COMMANDS | FULL_PARTITION_SCANS";
 
 /// Longer commands are not read.
 const BYTES_MAX: usize = 65_536;
@@ -160,7 +171,7 @@ fn read(text: &str) -> Result<Command, String> {
     };
     let arguments = match name.as_str() {
         "SETUP_TABLE" | "ADD_PARTITION" | "ADD_SEQUENCE" | "ADD_LOOKUP" | "FILL_LOOKUP"
-        | "MOVE_PARTITION" | "CANCEL_MOVE" | "DROP_OLD" => split(arguments)?,
+        | "MOVE_PARTITION" | "MERGE_PARTITION" | "CANCEL_MOVE" | "DROP_OLD" => split(arguments)?,
         _ => return Err(FORMS.into()),
     };
     let arguments = Arguments { all: &arguments };
@@ -179,6 +190,16 @@ fn read(text: &str) -> Result<Command, String> {
             })
         }
         "CANCEL_MOVE" | "DROP_OLD" => ends(&name, arguments),
+        "MERGE_PARTITION" => {
+            arguments.count(3..=3, "MERGE_PARTITION('table', 'partition', 'into')")?;
+            let (schema, table) = arguments.table()?;
+            Ok(Command::MergePartition {
+                schema,
+                table,
+                name: arguments.text(1, "partition")?,
+                into: arguments.any(2),
+            })
+        }
         _ => {
             arguments.count(3..=3, "MOVE_PARTITION('table', 'partition', hostgroup)")?;
             let (schema, table) = arguments.table()?;

@@ -1,6 +1,6 @@
 //! The map: which tables are spread, by what, and where their partitions are.
 
-use crate::buckets::{Span, left, spans};
+use crate::buckets::{Span, joined, left, spans};
 use crate::function::{Bucket, Function};
 use crate::key::{Key, Reading, Value, is_plain_number};
 use crate::lookups::{self, Lookup};
@@ -716,6 +716,12 @@ impl Table {
         let own = self.homes.get(home).filter(|_| home > 0)?;
         let left = left(&own.value, value, &self.function, self.key)?;
         Some((home, left))
+    }
+
+    /// The value of a partition that has the buckets of two; `None` where there can be none.
+    #[must_use]
+    pub fn joined(&self, one: &str, other: &str) -> Option<String> {
+        joined(one, other, &self.function, self.key)
     }
 
     /// Lower ends of a home's buckets.

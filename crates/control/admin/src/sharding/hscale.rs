@@ -57,6 +57,12 @@ impl Shared {
                 name,
                 hostgroup,
             } => return self.begin_move((&schema, &table, &name), hostgroup).await,
+            Command::MergePartition {
+                schema,
+                table,
+                name,
+                into,
+            } => return self.begin_merge((&schema, &table, &name), &into).await,
             Command::CancelMove {
                 schema,
                 table,

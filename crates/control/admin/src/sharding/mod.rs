@@ -7,6 +7,7 @@
 //! | columns besides the key that tell where rows are | `lookups.rs` |
 //! | how a move goes on | `moves.rs`, with its `records.rs` |
 //! | which rows go, and the map at the cut | `splits.rs` |
+//! | two that come together, and the map at the cut | `merges.rs` |
 //! | what is made by itself | `automatic.rs` |
 //! | tables that get other names | `renames.rs` |
 //! | a partition's server and its gate | `partitions.rs` |
@@ -15,6 +16,7 @@ pub(crate) mod adding;
 pub(crate) mod automatic;
 pub(crate) mod hscale;
 pub(crate) mod lookups;
+pub(crate) mod merges;
 pub(crate) mod moves;
 pub(crate) mod partitions;
 pub(crate) mod records;

@@ -6,7 +6,7 @@ use crate::engine::Reply;
 use crate::loading;
 use crate::said::Said;
 use crate::sharding::partitions::{gate, hold, save_map_of, shared_table, writer_of};
-use crate::sharding::splits;
+use crate::sharding::{merges, splits};
 use crate::shared::Shared;
 use crate::tables::Module;
 use mover::{Pace, Part, Place, Record, State, World};
@@ -75,12 +75,18 @@ impl World for Ground<'_> {
     }
 
     async fn hold(&self, record: &Record, within: Duration) -> Result<(), String> {
-        let held = hold(self.0, &gate_of(record), within).await;
-        held.map_err(|words| format!("{words}, and it is tried again"))
+        let until = self.0.rt.now() + within;
+        for gate in gates_of(record) {
+            let held = hold(self.0, &gate, until - self.0.rt.now()).await;
+            held.map_err(|words| format!("{words}, and it is tried again"))?;
+        }
+        Ok(())
     }
 
     async fn release(&self, record: &Record) {
-        self.0.cores.open_gate(&gate_of(record)).await;
+        for gate in gates_of(record) {
+            self.0.cores.open_gate(&gate).await;
+        }
     }
 
     fn part(&self, record: &Record) -> Result<Part, String> {
@@ -88,9 +94,10 @@ impl World for Ground<'_> {
     }
 
     async fn put_in_force(&self, record: &Record) -> Result<(), String> {
-        match &record.split {
-            Some(split) => splits::put_in_force(self.0, record, split).await,
-            None => self.0.put_move_in_force(record).await,
+        match (&record.split, &record.merge) {
+            (Some(split), _) => splits::put_in_force(self.0, record, split).await,
+            (None, Some(merge)) => merges::put_in_force(self.0, record, merge).await,
+            (None, None) => self.0.put_move_in_force(record).await,
         }
     }
 
@@ -103,13 +110,16 @@ impl World for Ground<'_> {
     }
 }
 
-/// As the data plane shows the partition that has the rows.
-fn gate_of(record: &Record) -> String {
+/// As the data plane shows the partitions that have the rows.
+fn gates_of(record: &Record) -> Vec<String> {
     let table = record.table_shown();
-    match &record.split {
-        None => gate(&table, &record.partition),
-        Some(split) => gate(&table, split.of.as_ref().map_or("", |of| &of.partition)),
-    }
+    let own = match &record.split {
+        None => &*record.partition,
+        Some(split) => split.of.as_ref().map_or("", |of| &of.partition),
+    };
+    let other = record.merge.as_ref().map(|merge| &*merge.into);
+    let all = [Some(own), other].into_iter().flatten();
+    all.map(|partition| gate(&table, partition)).collect()
 }
 
 impl Shared {
@@ -227,10 +237,15 @@ impl Shared {
             .begin((schema, table, partition), to, self.now_s())?;
         self.locate(&mut record)?;
         if record.database.is_empty() {
-            let found = mover::schema_of(&self.rt, &Ground(self), &record).await;
-            record.database = found.map_err(Said::Sql)?;
+            record.database = self.schema_with(record.from, &record.physical).await?;
         }
         self.begin_record(record).await
+    }
+
+    /// The schema in which the writer of a hostgroup has a table, where the map does not say.
+    pub(crate) async fn schema_with(&self, hostgroup: u32, table: &str) -> Result<String, Said> {
+        let found = mover::schema_of(&self.rt, &Ground(self), (hostgroup, table)).await;
+        found.map_err(Said::Sql)
     }
 
     /// Looks whether all is there that a move needs.

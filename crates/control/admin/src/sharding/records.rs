@@ -137,10 +137,9 @@ impl Moves {
         let mut others = records
             .values()
             .filter(|other| !other.state.is_over() && other.state != State::Waiting);
+        let own = tables_of(record);
         others
-            .find(|other| {
-                (&other.database, &other.physical) == (&record.database, &record.physical)
-            })
+            .find(|other| tables_of(other).iter().any(|table| own.contains(table)))
             .cloned()
     }
 
@@ -296,6 +295,14 @@ impl Moves {
         }
         Reply::Rows(grid)
     }
+}
+
+/// Tables that a move takes rows from.
+fn tables_of(record: &Record) -> Vec<(&str, &str)> {
+    let own = (&*record.database, &*record.physical);
+    let merge = record.merge.as_ref();
+    let other = merge.map(|merge| (&*merge.database, &*merge.physical));
+    [Some(own), other].into_iter().flatten().collect()
 }
 
 fn kept(conn: &Connection) -> Result<Vec<Record>, String> {

@@ -346,7 +346,7 @@ fn shrink(
     )?)
 }
 
-fn add(conn: &Connection, row: &ShardPartitionRow) -> Result<(), SqlError> {
+pub(crate) fn add(conn: &Connection, row: &ShardPartitionRow) -> Result<(), SqlError> {
     conn.execute(
         "INSERT INTO main.mysql_shard_partitions (schemaname, table_name, partition_name, partition_value, hostgroup_id, physical_schema, \
          physical_table) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -363,7 +363,7 @@ fn add(conn: &Connection, row: &ShardPartitionRow) -> Result<(), SqlError> {
     Ok(())
 }
 
-fn remove(conn: &Connection, row: &ShardPartitionRow) -> Result<(), SqlError> {
+pub(crate) fn remove(conn: &Connection, row: &ShardPartitionRow) -> Result<(), SqlError> {
     conn.execute(
         "DELETE FROM main.mysql_shard_partitions WHERE schemaname = ?1 AND table_name = ?2 AND partition_name = ?3",
         (&row.schemaname, &row.table_name, &row.partition_name),
@@ -371,8 +371,8 @@ fn remove(conn: &Connection, row: &ShardPartitionRow) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// The name that the default table gets: the next number behind `_v`.
-fn next_name(name: &str) -> String {
+/// The name that a table gets that is written anew: the next number behind `_v`.
+pub(crate) fn next_name(name: &str) -> String {
     let numbered = name.rsplit_once("_v").and_then(|(base, number)| {
         let is_ours = !number.starts_with('0');
         Some((base, number.parse::<u32>().ok().filter(|_| is_ours)?))
