@@ -308,7 +308,7 @@ async fn told(conn: &mut Conn, sql: &str) -> Result<String, String> {
     let columns = result.columns();
     let titles = columns.iter().flat_map(|columns| columns.iter());
     let titles: Vec<_> = titles
-        .map(|column| column.name_str().to_lowercase())
+        .map(|column| column.name_str().into_owned())
         .collect();
     let rows: Vec<mysql_async::Row> = result.collect().await.map_err(words)?;
     let mut rows: Vec<_> = rows

@@ -182,7 +182,8 @@ fn catalogue(
             || split.is_some_and(|split| split.read_hostgroup == there)
             || servers(writer).iter().any(is_in_both)
     };
-    shards::catalogue(&snapshot.shards, asked, facts, serves)
+    let as_written = snapshot.variables.claims_mariadb();
+    shards::catalogue(&snapshot.shards, asked, facts, (serves, as_written))
 }
 
 /// A statement with its values put in, and where it goes.

@@ -7,7 +7,7 @@
 use crate::cuts::{Cut, cut, quoted};
 use crate::facts::Facts;
 use crate::map::{Home, Map, Table};
-use sql::tree::DoubleQuotes;
+use sql::tree::{DoubleQuotes, Joined, Name, Node, Source, Statement, tree};
 use sql::words::{Kind, Token, unquote};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -219,12 +219,13 @@ const NO_ALIAS: &[&str] = &[
 
 /// A text that sees tables of the map by their logical names; `None` for a statement that asks no
 /// catalogue, or where no table of the map is there. `serves`: whether a hostgroup is where it runs.
+/// `as_written`: its server calls columns of the catalogue in results as the statement does.
 #[must_use]
 pub fn catalogue(
     map: &Map,
     text: &[u8],
     facts: &Facts<'_>,
-    serves: impl Fn(u32) -> bool,
+    (serves, as_written): (impl Fn(u32) -> bool, bool),
 ) -> Option<Vec<u8>> {
     let words: Vec<Token<'_>> = facts.lexing.words(text).collect();
     let first = words.iter().find(|word| !word.is_sign(b'('))?;
@@ -239,8 +240,51 @@ pub fn catalogue(
     };
     match shows {
         true => reader.show(),
-        false => reader.select(),
+        false => reader.select(as_written),
     }
+}
+
+/// Aliases for columns of the catalogue that a SELECT tells without one.
+fn named_as_written(text: &[u8], facts: &Facts<'_>) -> Vec<Cut> {
+    let Some(tree) = tree(text, facts.lexing, facts.quotes) else {
+        return Vec::new();
+    };
+    let Statement::Query(query) = &tree.statement else {
+        return Vec::new();
+    };
+    let Some(first) = query.selects.first() else {
+        return Vec::new();
+    };
+    let of_catalogue = |joined: &Joined<'_>| match &joined.source {
+        Source::Table(table) => {
+            let schema = table.schema.as_ref();
+            schema.is_some_and(|schema| schema.is(b"information_schema"))
+        }
+        _ => false,
+    };
+    let is_alone = first.tables.iter().all(of_catalogue);
+    let is_its = |qualifier: &Name<'_>| {
+        let mut own = first.tables.iter().filter(|joined| of_catalogue(joined));
+        own.any(
+            |joined| matches!(&joined.source, Source::Table(table) if qualifier.is(table.called())),
+        )
+    };
+    let mut names = Vec::new();
+    for item in first.items.iter().filter(|item| item.alias.is_none()) {
+        let Node::Column(parts) = &item.expression.node else {
+            continue;
+        };
+        let (is_told, last) = match &parts[..] {
+            [last] => (is_alone, last),
+            [.., qualifier, last] => (is_its(qualifier), last),
+            [] => continue,
+        };
+        if is_told && let Ok(name) = std::str::from_utf8(&last.text) {
+            let end = item.at.end;
+            names.push(Cut::new(end..end, format!(" AS {}", quoted(name))));
+        }
+    }
+    names
 }
 
 /// A name on a server, with its schema where that is known.
@@ -452,7 +496,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    fn select(&self) -> Option<Vec<u8>> {
+    fn select(&self, as_written: bool) -> Option<Vec<u8>> {
         let (mut cuts, wanted) = (Vec::new(), self.wanted());
         for at in 0..self.words.len() {
             let is_schema = self
@@ -479,6 +523,9 @@ impl<'a> Reader<'_, 'a> {
             cuts.push(Cut::new(first.start..name.end(), with));
         }
         let reads = cuts.iter().any(|cut| !cut.with.is_empty());
+        if reads && as_written {
+            cuts.extend(named_as_written(self.text, self.facts));
+        }
         reads.then(|| cut(self.text, &cuts))
     }
 
@@ -633,6 +680,10 @@ mod tests {
     }
 
     fn said(text: &str, hostgroup: u32) -> Option<String> {
+        said_as(text, hostgroup, false)
+    }
+
+    fn said_as(text: &str, hostgroup: u32, as_written: bool) -> Option<String> {
         let facts = Facts {
             schema: "shop",
             lexing: Lexing::Escapes,
@@ -645,7 +696,8 @@ mod tests {
             bound: None,
             looked: None,
         };
-        let told = catalogue(&map(), text.as_bytes(), &facts, |of| of == hostgroup);
+        let serves = |of: u32| of == hostgroup;
+        let told = catalogue(&map(), text.as_bytes(), &facts, (serves, as_written));
         told.map(|told| String::from_utf8(told).unwrap())
     }
 
@@ -687,6 +739,38 @@ mod tests {
             star.contains("GENERATION_EXPRESSION") && !star.contains("SRS_ID"),
             "{star}"
         );
+    }
+
+    #[test]
+    fn columns_are_called_as_the_statement_calls_them() {
+        let first = |text: &str| {
+            let said = said_as(text, 1, true).unwrap();
+            said.split(" FROM ").next().unwrap().to_owned()
+        };
+        for (text, wanted) in [
+            (
+                "SELECT table_name, Engine e FROM information_schema.tables",
+                "SELECT table_name AS `table_name`, Engine e",
+            ),
+            (
+                "SELECT t.`Table_Name`, engine + 1 FROM information_schema.tables t",
+                "SELECT t.`Table_Name` AS `Table_Name`, engine + 1",
+            ),
+            (
+                "SELECT k.table_name, o.table_name, id FROM information_schema.key_column_usage AS k JOIN o",
+                "SELECT k.table_name AS `table_name`, o.table_name, id",
+            ),
+            (
+                "SELECT COUNT(*), table_type + 0 FROM information_schema.tables",
+                "SELECT COUNT(*), table_type + 0",
+            ),
+            (
+                "SELECT information_schema.tables.table_name FROM information_schema.tables",
+                "SELECT tables.table_name AS `table_name`",
+            ),
+        ] {
+            assert_eq!(first(text), wanted, "{text}");
+        }
     }
 
     #[test]

@@ -152,10 +152,7 @@ impl Epoch {
     /// Whose server we say we are: the vendors differ in what a reset and a refused change of user
     /// leave.
     pub(crate) fn claims_mariadb(&self) -> bool {
-        self.snapshot
-            .variables
-            .mysql_server_version
-            .contains("MariaDB")
+        self.snapshot.variables.claims_mariadb()
     }
 
     /// Count the rules that matched.

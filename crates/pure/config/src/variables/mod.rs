@@ -261,6 +261,12 @@ fn is_interface(text: &str) -> bool {
 }
 
 impl Variables {
+    /// Whether clients are told that the server is a MariaDB.
+    #[must_use]
+    pub fn claims_mariadb(&self) -> bool {
+        self.mysql_server_version.contains("MariaDB")
+    }
+
     /// From the defaults and these (name, value) pairs. With the result come notices: what was set
     /// away from its default and has no effect yet.
     pub fn build<N: AsRef<str>, V: AsRef<str>>(
