@@ -40,14 +40,14 @@ pub async fn look_there(rt: &Rt, place: &Place, schema: &str, name: &str) -> Res
     let schema = match schema {
         "" => match schemas_of(&mut line, name).await.map_err(words)?.as_slice() {
             [only] => only.clone(),
-            [] if sees_any(&mut line).await.map_err(words)? => return Ok(There::NoTable),
+            [] if sees_all(&mut line, name).await.map_err(words)? => return Ok(There::NoTable),
             [] => {
                 let user = &place.who.user;
                 return Err(format!(
-                    "'{user}' (mysql-monitor_username) may see no table on {}:{}, so that it is not known whether {} has rows: GRANT SELECT ON its schema.* TO '{user}' there",
+                    "'{user}' (mysql-monitor_username) sees no table {} on {}:{}, and may not see all schemas there, so that it is not known whether it has rows: GRANT SELECT ON its schema.* TO '{user}' there, or, if no schema has it, have the map say its schema (schemaname, default_schema) or GRANT SELECT ON *.*",
+                    table::name(name),
                     place.host,
-                    place.port,
-                    table::name(name)
+                    place.port
                 ));
             }
             several => {
@@ -95,12 +95,22 @@ pub(crate) async fn schemas_of(line: &mut Line, name: &str) -> Result<Vec<String
     Ok(rows.iter().map(|row| source::text(row, 0)).collect())
 }
 
-/// Whether the tables of a schema may be read: who may read none is shown none. A right to single tables,
-/// such as that of outcomes, shows no others.
-async fn sees_any(line: &mut Line) -> Result<bool, Failed> {
-    let all = ["USER", "SCHEMA"].map(|of| {
-        format!("SELECT 1 FROM information_schema.{of}_PRIVILEGES WHERE PRIVILEGE_TYPE = 'SELECT'")
-    });
-    let rows = line.ask(&all.join(" UNION ALL ")).await?;
-    Ok(!rows.is_empty())
+/// Schema that nobody has. A right to some schemas by a pattern does not match it, unless the pattern
+/// matches all.
+const NOBODYS: &str = "~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~";
+
+/// Whether the tables of all schemas may be seen. A server looks at rights first: who may not read a
+/// schema is told so, whether there is one or not.
+async fn sees_all(line: &mut Line, name: &str) -> Result<bool, Failed> {
+    let reads = format!("SELECT 1 FROM {} LIMIT 0", table::quoted(NOBODYS, name));
+    match line.ask(&reads).await {
+        Ok(_) => return Ok(false),
+        Err(Failed::Said { code, .. }) if NONE.contains(&code) => {}
+        Err(Failed::Said { .. }) => return Ok(false),
+        Err(failed) => return Err(failed),
+    }
+    // MySQL may take schemas out of a right to all.
+    let grants = line.ask("SHOW GRANTS").await?;
+    let takes_out = |row: &table::Cells| source::text(row, 0).starts_with("REVOKE");
+    Ok(!grants.iter().any(takes_out))
 }
