@@ -165,13 +165,15 @@ async fn returned(
     let (columns, rows) = match values {
         None => {
             let mut result = conn.query_iter(sql).await.map_err(words)?;
+            let columns = result.columns();
             let rows: Vec<mysql_async::Row> = result.collect().await.map_err(words)?;
-            (result.columns(), rows)
+            (columns, rows)
         }
         Some(values) => {
             let mut result = conn.exec_iter(sql, values).await.map_err(words)?;
+            let columns = result.columns();
             let rows: Vec<mysql_async::Row> = result.collect().await.map_err(words)?;
-            (result.columns(), rows)
+            (columns, rows)
         }
     };
     let warnings = conn.get_warnings();

@@ -213,6 +213,9 @@ fn points(driver: Driver) -> Outcome {
         expect(told.contains("\u{5}users\u{b}users_nick2"), || {
             format!("{vendor}: {told:?}")
         })?;
+        // Digests have the table's name, whatever partition a statement needs.
+        let digests = "SELECT SUM(INSTR(digest_text, 'users_nick') > 0), SUM(INSTR(digest_text, 'users') > 0) > 9 FROM stats_mysql_query_digest";
+        same(&it.proxy.admin(digests)?, "0\t1")?;
         counted(&it, &mut log_in(&it.proxy)?)?;
         // Plain tables are where they were.
         let mut other = log_in(&it.proxy)?;

@@ -92,6 +92,11 @@ pub(super) fn killed_merging(driver: Driver) -> Outcome {
                      '$.merge.fence', 't_default_old_7')";
                 sqlite(&it, edit)?;
             }
+            if matches!(renamed, Some(0 | 1)) {
+                // Nobody is kept off before the table has its new name.
+                it.one
+                    .root("INSERT INTO conf.t_default VALUES (16003, 'late', 1)")?;
+            }
             let mut client = log_in(it.one.port)?;
             let all = |of: &str| {
                 format!(

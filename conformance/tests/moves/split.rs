@@ -359,38 +359,53 @@ pub(super) fn split_lacking(driver: Driver) -> Outcome {
             }
         }
         made_by_another(&it)?;
-        // Who may see nothing knows nothing, and nor does who sees another table only.
-        it.one
-            .root("REVOKE ALL PRIVILEGES, GRANT OPTION FROM monitor@'%'")?;
-        refused("'t', 'c', '2', 2", "GRANT SELECT")?;
-        it.one.root(
-            "CREATE TABLE conf.other_table (a INT); GRANT SELECT ON conf.other_table TO monitor@'%'",
-        )?;
-        refused("'t', 'c', '2', 2", "GRANT SELECT")?;
-        // Nor does who may read other schemas, or be shown the rights of others.
-        it.one
-            .root("CREATE DATABASE elsewhere; GRANT SELECT ON elsewhere.* TO monitor@'%'; GRANT SELECT ON mysql.* TO monitor@'%'; \
-                 GRANT SELECT ON `m%`.* TO monitor@'%'")?;
-        refused("'t', 'c', '2', 2", "may not see all schemas")?;
-        if vendor == Vendor::MySql {
-            it.one.root("SET GLOBAL partial_revokes = ON; REVOKE SELECT ON `m%`.* FROM monitor@'%'; GRANT SELECT ON *.* TO monitor@'%'; \
-                 REVOKE SELECT ON conf.* FROM monitor@'%'")?;
-            refused("'t', 'c', '2', 2", "may not see all schemas")?;
-        }
-        // Who may read all of them knows that there is none.
-        it.one.root("GRANT SELECT ON *.* TO monitor@'%'")?;
-        if vendor == Vendor::MySql {
-            it.one.root("GRANT SELECT ON conf.* TO monitor@'%'")?;
-        }
-        it.one.root("RENAME TABLE conf.t_default TO conf.hidden")?;
-        it.add("none", "3", 2)?;
-        it.one.root("RENAME TABLE conf.hidden TO conf.t_default")?;
+        sees_all(&it, vendor)?;
         it.one.root("DROP USER monitor@'%'")?;
         refused(
             "'t', 'c', '2', 2",
             "it cannot be looked whether `t_default`",
         )?;
     }
+    Ok(())
+}
+
+/// Who may see nothing knows nothing, and nor does who sees another table only.
+fn sees_all(it: &World, vendor: Vendor) -> Outcome {
+    let refused = |arguments: &str, words: &str| {
+        let said = it
+            .proxy
+            .admin(&format!("HSCALE ADD_PARTITION({arguments})"))
+            .err()
+            .unwrap_or_else(|| "it has begun".to_owned());
+        expect(said.contains(words), || {
+            format!("{vendor}: {arguments}: {said}")
+        })
+    };
+    it.one
+        .root("REVOKE ALL PRIVILEGES, GRANT OPTION FROM monitor@'%'")?;
+    refused("'t', 'c', '2', 2", "GRANT SELECT")?;
+    it.one.root(
+        "CREATE TABLE conf.other_table (a INT); GRANT SELECT ON conf.other_table TO monitor@'%'",
+    )?;
+    refused("'t', 'c', '2', 2", "GRANT SELECT")?;
+    // Nor does who may read other schemas, or be shown the rights of others.
+    it.one
+        .root("CREATE DATABASE elsewhere; GRANT SELECT ON elsewhere.* TO monitor@'%'; GRANT SELECT ON mysql.* TO monitor@'%'; \
+             GRANT SELECT ON `m%`.* TO monitor@'%'")?;
+    refused("'t', 'c', '2', 2", "may not see all schemas")?;
+    if vendor == Vendor::MySql {
+        it.one.root("SET GLOBAL partial_revokes = ON; REVOKE SELECT ON `m%`.* FROM monitor@'%'; GRANT SELECT ON *.* TO monitor@'%'; \
+             REVOKE SELECT ON conf.* FROM monitor@'%'")?;
+        refused("'t', 'c', '2', 2", "may not see all schemas")?;
+    }
+    // Who may read all of them knows that there is none.
+    it.one.root("GRANT SELECT ON *.* TO monitor@'%'")?;
+    if vendor == Vendor::MySql {
+        it.one.root("GRANT SELECT ON conf.* TO monitor@'%'")?;
+    }
+    it.one.root("RENAME TABLE conf.t_default TO conf.hidden")?;
+    it.add("none", "3", 2)?;
+    it.one.root("RENAME TABLE conf.hidden TO conf.t_default")?;
     Ok(())
 }
 

@@ -180,7 +180,7 @@ fn add(conn: &Connection, command: &Command) -> Result<Result<String, Said>, Sql
             hostgroup,
             physical,
         } => {
-            let Some(default_table) = known(conn, schema, table)? else {
+            let Some((default_table, physical_name)) = known(conn, schema, table)? else {
                 let words = format!(
                     "argument 1 (table): '{table}' is not set up; HSCALE SETUP_TABLE comes first"
                 );
@@ -199,12 +199,12 @@ fn add(conn: &Connection, command: &Command) -> Result<Result<String, Said>, Sql
                 (schema, table, name, value, hostgroup, physical),
             )?;
             let physical = match physical.as_str() {
-                "" => format!("{table}_{name}"),
+                "" => format!("{physical_name}_{name}"),
                 physical => physical.to_owned(),
             };
             Ok(Ok(format!(
-                "on the writer of hostgroup {hostgroup}, if it has not been done: CREATE TABLE `{physical}` like `{default_table}`; rows of '{value}' \
-                 that are in `{default_table}` have to be moved there by hand"
+                "the table `{physical}` on the writer of hostgroup {hostgroup}, with the columns of `{default_table}`, is yours to make if it is not there: \
+                 CREATE TABLE IF NOT EXISTS `{table}` (…) by way of this proxy does so"
             )))
         }
         Command::AddSequence {
@@ -262,11 +262,16 @@ fn number_by(
     Ok(())
 }
 
-/// The default table of a table that is set up.
-fn known(conn: &Connection, schema: &str, table: &str) -> Result<Option<String>, SqlError> {
-    let sql = "SELECT default_table FROM main.mysql_shard_tables WHERE schemaname = ?1 AND table_name = ?2";
+/// The default table of a table that is set up, and the name that those of its partitions begin with.
+fn known(
+    conn: &Connection,
+    schema: &str,
+    table: &str,
+) -> Result<Option<(String, String)>, SqlError> {
+    let sql = "SELECT default_table, IIF(physical_name = '', table_name, physical_name) FROM main.mysql_shard_tables \
+         WHERE schemaname = ?1 AND table_name = ?2";
     Ok(conn
-        .query_row(sql, (schema, table), |row| row.get(0))
+        .query_row(sql, (schema, table), |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?)
 }
 

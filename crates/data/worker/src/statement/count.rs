@@ -152,8 +152,10 @@ impl Session {
         };
         let mut of_sent = Vec::new();
         if v.mysql_query_digests && !refused {
-            let sent = job.sent();
-            if !self.has_digest_of_sent(job) {
+            // Partitions of a table are counted by its name, as the client said it.
+            let is_mapped = job.digest.is_some() && plan.partition.is_some();
+            let sent = if is_mapped { job.text } else { job.sent() };
+            if !is_mapped && !self.has_digest_of_sent(job) {
                 hash = sql::digest(sent, &epoch.digest, &mut of_sent);
                 text = &of_sent;
             }
