@@ -4,12 +4,15 @@
 
 use conformance::beside::asked;
 use conformance::by_hand::{self, Raw};
+use conformance::process::free_port;
 use conformance::proxy::{Driver, Proxy};
 use conformance::servers::{Server, Vendor};
 use conformance::statements::{prepare, rows_of};
 use conformance::trials::{self, expect, same, soon};
+use conformance::watch::HANGS;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
@@ -26,6 +29,7 @@ fn main() {
         ("more_and_fewer_cores_serve_the_same_clients", other_cores),
         ("who_stays_is_served_until_the_deadline", deadline),
         ("limits_of_servers_hold_for_both_processes", limits),
+        ("totals_go_on_and_nothing_is_counted_twice", totals),
     ])
 }
 
@@ -368,4 +372,88 @@ fn limits(driver: Driver) -> Outcome {
     same(&connections()?, &MAX.to_string())?;
     drop(all);
     Ok(())
+}
+
+/// Samples of totals over HTTP: statements of clients, statements sent to servers, SELECTs.
+fn scrape(port: u16) -> Result<[f64; 3], String> {
+    let words = |error: std::io::Error| format!("metrics: {error}");
+    let mut socket = TcpStream::connect(("127.0.0.1", port)).map_err(words)?;
+    socket.set_read_timeout(Some(HANGS)).map_err(words)?;
+    socket
+        .write_all(b"GET /metrics HTTP/1.0\r\nHost: x\r\n\r\n")
+        .map_err(words)?;
+    let mut text = String::new();
+    socket.read_to_string(&mut text).map_err(words)?;
+    expect(text.contains("proxysql_questions_total"), || text.clone())?;
+    // What was never counted is not there.
+    let value = |sample: &str| {
+        let line = text.lines().find(|line| line.starts_with(sample));
+        line.and_then(|line| line.rsplit(' ').next()?.parse().ok())
+            .unwrap_or(0.0)
+    };
+    Ok([
+        value("proxysql_questions_total "),
+        value("proxysql_connpool_conns_queries_total{"),
+        value("millrace_command_latency_seconds_count{command=\"SELECT\"}"),
+    ])
+}
+
+/// Whoever reads the totals sees none go down, while a process takes over and another serves on.
+fn totals(driver: Driver) -> Outcome {
+    let (_server, mut proxy) = one(driver)?;
+    let port = free_port().map_err(said)?;
+    proxy.admin(&format!(
+        "SET admin-restapi_port = {port}; SET admin-restapi_enabled = 'true'; \
+         LOAD ADMIN VARIABLES TO RUNTIME"
+    ))?;
+    soon("true", || Ok(scrape(port).is_ok().to_string()))?;
+    // Two processes later they are what three have counted.
+    let mut counted = 0;
+    for _ in 0..2 {
+        let (load, ends) = (Load::begin(proxy.port), Arc::<AtomicBool>::default());
+        let until = ends.clone();
+        let watches = thread::spawn(move || {
+            let (mut last, mut times) = ([0.0; 3], 0);
+            while !until.load(Ordering::Relaxed) {
+                let now = scrape(port)?;
+                let falls = now.iter().zip(last).any(|(now, last)| *now < last);
+                expect(!falls, || format!("{last:?} became {now:?}"))?;
+                (last, times) = (now, times + 1);
+            }
+            Ok::<_, String>(times)
+        });
+        // It stays where it is.
+        let mut stays = Terminal::begin(proxy.port, &["--ssl"])?;
+        let mut comes = Raw::log_in(proxy.port).map_err(said)?;
+        const SQL: &str = "SELECT 'counted', 1";
+        for _ in 0..5 {
+            same(&stays.ask(SQL).unwrap_or_default(), "counted\t1")?;
+            asked(&mut comes, SQL)?;
+        }
+        let mut old = proxy.upgrade(&[])?;
+        for _ in 0..5 {
+            same(&stays.ask(SQL).unwrap_or_default(), "counted\t1")?;
+            asked(&mut comes, SQL)?;
+        }
+        counted += 20;
+        let answers = load.end()?;
+        ends.store(true, Ordering::Relaxed);
+        let scrapes = watches.join().map_err(|_| "the watcher has panicked")??;
+        expect(scrapes > 3, || {
+            format!("{scrapes} scrapes, {answers} answers")
+        })?;
+        drop(stays);
+        expect(old.wait(Duration::from_secs(60)).is_some(), || proxy.log())?;
+        let rows = |table: &str| {
+            let of = "digest_text = 'SELECT ?,?' OR digest_text = 'SELECT ?, ?'";
+            proxy.admin(&format!("SELECT SUM(count_star) FROM {table} WHERE {of}"))
+        };
+        soon(&format!("{counted}\n"), || rows("stats_mysql_query_digest"))?;
+        // Each session says more than its statements; the classes count what was asked.
+        let [_, queries, selects] = scrape(port)?;
+        expect(selects <= queries, || format!("{selects} of {queries}"))?;
+    }
+    let take = "SELECT SUM(count_star) FROM stats_mysql_query_digest_reset WHERE digest_text LIKE 'SELECT ?,%'";
+    same(&proxy.admin(take)?, &counted.to_string())?;
+    same(&proxy.admin(take)?, "NULL")
 }

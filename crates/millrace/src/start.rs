@@ -4,7 +4,7 @@ mod threads;
 
 use crate::flags::Flags;
 use admin::{Admin, Options, Recall, Start};
-use bridge::{Moved, ToCore, ToMonitor};
+use bridge::{Earlier, Moved, ToCore};
 use config::{Snapshot, Variables};
 use door::listen::addresses;
 use events::Letter;
@@ -258,7 +258,7 @@ fn serve(
     let wished = home.listen(flags.io_driver).map_err(alone)?;
     let watches = (watched, &notify, life, &crashes);
     let permits = home.permits();
-    let with = (wished, permits.clone());
+    let with = (wished, permits.clone(), home.earlier());
     let running = begin(flags, admin, datadir, with, &events, watches, &log)?;
     let Running { cores, letters, .. } = &running;
     let lock = home.settle(settling(cores, &log)).map_err(alone)?;
@@ -296,7 +296,7 @@ fn begin(
     flags: &Flags,
     mut admin: Admin,
     datadir: &Path,
-    (driver, permits): (rt::Driver, Registry),
+    (driver, permits, earlier): (rt::Driver, Registry, Earlier),
     events: &mpsc::Sender<Event>,
     (watched, notify, life, crashes): (Cores, &Notify, &Life, &Crashes),
     log: &Log,
@@ -319,6 +319,7 @@ fn begin(
         traced,
         watched: watched.clone(),
         permits,
+        earlier,
     };
     threads.start_events(unread, datadir, log)?;
     threads.start_traces(unsent, log.clone())?;
@@ -339,7 +340,16 @@ fn begin(
     ));
     let scheduler = schedule(&snapshot, log)?;
     let watchdog = watch(&snapshot, watched, notify, life, crashes, log)?;
-    let stats = show(&snapshot, datadir, &cores, &monitor, &watchdog, log)?;
+    let setup = Setup {
+        cores: cores.clone(),
+        monitor: monitor.clone(),
+        earlier: threads.earlier.clone(),
+        history: datadir.join(admin::engine::HISTORY_FILE),
+        stalls: counted(&watchdog),
+        messages: log.to_messages(),
+        note: Arc::from(log.to_note()),
+    };
+    let stats = Stats::begin(&snapshot, setup).map_err(|error| vec![error.to_string()])?;
     let ending = Arc::<AtomicBool>::default();
     let shared = Shared {
         acceptor,
@@ -525,25 +535,10 @@ fn schedule(snapshot: &Snapshot, log: &Log) -> Result<Scheduler, Reasons> {
         .map_err(|error| vec![format!("no thread for the scheduler: {error}")])
 }
 
-/// Starts the thread of the statistics.
-fn show(
-    snapshot: &Snapshot,
-    datadir: &Path,
-    cores: &[Sender<ToCore>],
-    monitor: &Sender<ToMonitor>,
-    watchdog: &Watchdog,
-    log: &Log,
-) -> Result<Stats, Reasons> {
+/// Tells how often a core has hung.
+fn counted(watchdog: &Watchdog) -> Box<dyn Fn() -> u64 + Send> {
     let counted = watchdog.clone();
-    let setup = Setup {
-        cores: cores.to_vec(),
-        monitor: monitor.clone(),
-        history: datadir.join(admin::engine::HISTORY_FILE),
-        stalls: Box::new(move || counted.stalls()),
-        messages: log.to_messages(),
-        note: Arc::from(log.to_note()),
-    };
-    Stats::begin(snapshot, setup).map_err(|error| vec![error.to_string()])
+    Box::new(move || counted.stalls())
 }
 
 /// Tells of signals, for as long as somebody hears.

@@ -4,7 +4,7 @@
 use crate::aside::{Aside, give_way};
 use crate::hooks::Renewed;
 use crate::taken::{Kept, Taken};
-use bridge::{Ask, FlushCache, Killed, Report, ToCore};
+use bridge::{Ask, Earlier, FlushCache, Killed, Report, ToCore};
 use config::{Rules, Snapshot};
 use rt::local;
 use rt::mailbox::{self, SendError, Sender};
@@ -105,6 +105,8 @@ pub(crate) struct Cores {
     behind: RefCell<Arc<AtomicUsize>>,
     /// Counts that the cores have given away and nobody has had.
     kept: Rc<Kept>,
+    /// Counts of the process before.
+    earlier: Earlier,
 }
 
 impl Cores {
@@ -114,7 +116,7 @@ impl Cores {
         senders: Vec<Sender<ToCore>>,
         snapshot: &Snapshot,
         copies: Vec<Arc<Rules>>,
-        kept: Kept,
+        (kept, earlier): (Kept, Earlier),
     ) -> Self {
         let of = (copies.len() == senders.len()).then(|| snapshot.rules.clone());
         let (given, copies, behind) = (
@@ -129,6 +131,7 @@ impl Cores {
             copies,
             behind,
             kept: Rc::new(kept),
+            earlier,
         };
         cores.note(snapshot);
         cores
@@ -303,8 +306,17 @@ impl Cores {
         }
     }
 
+    /// Waits for the totals of the process before, as long as for a core.
+    async fn know_before(&self, what: Ask) {
+        let until = self.rt.now() + ANSWER;
+        while !self.earlier.is_known(what) && self.rt.now() < until {
+            self.rt.sleep(AGAIN).await;
+        }
+    }
+
     /// Asks all cores, and joins what they report with what was counted before and nobody has had.
     pub(crate) async fn ask(&self, what: Ask) -> Result<Report, Silent> {
+        self.know_before(what).await;
         let reports = self
             .everybody(|reply| ToCore::Ask {
                 what,
@@ -321,11 +333,15 @@ impl Cores {
             all: 0,
         })?;
         self.kept.add_to(what, &mut report);
+        if let Some(before) = self.earlier.report(what, false) {
+            report.and_before(before);
+        }
         Ok(report)
     }
 
     /// Asks all cores as [`Cores::ask`] does, and has them count anew.
     pub(crate) async fn take(&self, what: Ask) -> Result<Taken, Silent> {
+        self.know_before(what).await;
         // Nobody is asked unless everybody listens.
         self.everybody(|reply| ToCore::Ask {
             what: Ask::Rules,
@@ -367,7 +383,9 @@ impl Cores {
         self.tell(messages, until).await;
         let taken = self.rt.timeout(until - self.rt.now(), told).await;
         match taken {
-            Ok(Some(taken)) if answered.get() == all => Ok(taken.and_before()),
+            Ok(Some(taken)) if answered.get() == all => {
+                Ok(taken.and_before(self.earlier.report(what, true)))
+            }
             _ => Err(Silent {
                 answered: answered.get(),
                 all,

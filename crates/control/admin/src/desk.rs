@@ -4,8 +4,9 @@ use crate::access;
 use crate::engine::{Reply, View};
 use crate::grid::Grid;
 use crate::said::{Asker, Said};
+use crate::see::beside;
 use crate::shared::Shared;
-use bridge::{Pass, Table, ToAdmin, Unanswered};
+use bridge::{Ask, Pass, Table, ToAdmin, Totals, Unanswered};
 use door::Entry;
 use net::Credential;
 use rt::Address;
@@ -40,6 +41,10 @@ pub(crate) async fn serve(shared: Rc<Shared>, letters: Receiver<ToAdmin>) {
             ToAdmin::Ask { pass, sql, reply } => {
                 let (here, rt) = (desk.clone(), desk.shared.rt.clone());
                 rt.spawn(async move { reply(here.answer(pass, &sql).await) });
+            }
+            ToAdmin::Count { of, reply } => {
+                let (here, rt) = (desk.clone(), desk.shared.rt.clone());
+                rt.spawn(async move { reply(here.count(of).await) });
             }
             ToAdmin::HandOver { begins, reply } => {
                 let (here, rt) = (desk.clone(), desk.shared.rt.clone());
@@ -110,6 +115,19 @@ impl Desk {
         };
         answered.delivered();
         Ok(table)
+    }
+
+    /// Totals for the process that has taken over.
+    async fn count(&self, of: &[Ask]) -> Totals {
+        let mut totals = Totals::default();
+        for what in of {
+            if let Ok(mut report) = self.shared.cores.ask(*what).await {
+                report.keep_totals();
+                totals.reports.push(report);
+            }
+        }
+        totals.monitor = beside::done(&self.shared).await.ok();
+        totals
     }
 
     /// Another process begins to take over, or has failed to. Answers when what is in force is kept

@@ -1,6 +1,6 @@
 //! The process around the admin port: what only it can do, and is asked for by hooks.
 
-use bridge::{MessageRow, ToMonitor, ToScheduler, ToStats};
+use bridge::{Earlier, MessageRow, Nobody, ToMonitor, ToScheduler, ToStats};
 use config::{Logs, Snapshot};
 use net::tls::Acceptor;
 use rt::permits::Registry;
@@ -35,6 +35,8 @@ pub struct Hooks {
     pub messages: Box<dyn Fn(bool) -> Vec<MessageRow> + Send>,
     /// Times that a core has hung.
     pub stalls: Box<dyn Fn() -> u64 + Send>,
+    /// Counts of the process before.
+    pub earlier: Earlier,
     /// Counters of limits over all cores, of which the admin port moves the shares.
     pub permits: Registry,
     /// Bytes by the names that the memory manager has for them.
@@ -75,6 +77,7 @@ impl Default for Hooks {
             ending: Arc::default(),
             messages: Box::new(|_| Vec::new()),
             stalls: Box::new(|| 0),
+            earlier: Arc::new(Nobody),
             permits: Registry::new(),
             allocator: Box::new(Vec::new),
             check_script: Box::new(|_, _| Ok(Vec::new())),

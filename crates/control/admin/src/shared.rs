@@ -88,7 +88,7 @@ impl Shared {
                 cores,
                 &admin.snapshot,
                 admin.copies,
-                Kept::counted_by(admin.undelivered),
+                (Kept::counted_by(admin.undelivered), hooks.earlier.clone()),
             ),
             aside: Aside::Here,
             rt,

@@ -90,10 +90,12 @@ impl Taken {
         }
     }
 
-    /// All cores have answered: with what nobody has had before.
-    pub(crate) fn and_before(mut self) -> Self {
-        if let (Some(report), Some(before)) = (&mut self.report, self.kept.take(self.what)) {
-            report.and_before(before);
+    /// All cores have answered: with what nobody has had before, here and of the process before.
+    pub(crate) fn and_before(mut self, earlier: Option<Report>) -> Self {
+        let before = [self.kept.take(self.what), earlier];
+        if let Some(report) = &mut self.report {
+            let before = before.into_iter().flatten();
+            before.for_each(|before| report.and_before(before));
         }
         self
     }

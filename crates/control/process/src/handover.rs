@@ -3,8 +3,9 @@
 //!
 //! docs/features/upgrade.md
 
+use crate::counted::{self, Counted, Told};
 use crate::folder::{self, Owned};
-use bridge::{MOVED_FORMAT, MOVED_OLDEST, Moved, Take};
+use bridge::{Ask, Earlier, MOVED_FORMAT, MOVED_OLDEST, Moved, Take, Totals};
 use rt::permits::Registry;
 use rt::{Address, Driver};
 use rustix::net::{
@@ -37,7 +38,11 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// Time in which all of a process that serves have begun to listen.
 const LISTENS_WITHIN: Duration = Duration::from_secs(5);
 /// How often the process that leaves says what it has of limits.
-const COUNTS_EVERY: Duration = Duration::from_millis(100);
+const HAS_EVERY: Duration = Duration::from_millis(100);
+/// How often it says what it has counted.
+const COUNTS_EVERY: Duration = Duration::from_millis(250);
+/// Time for answers to whoever has asked before it left.
+const ANSWERED_WITHIN: Duration = Duration::from_millis(100);
 /// Bytes of a word at most: a session may have as many statements, as JSON.
 const WORD_MAX: usize = 64 << 20;
 
@@ -58,7 +63,7 @@ const fn first_words() -> u32 {
 #[derive(Debug, Serialize, Deserialize)]
 enum Word {
     /// Of the newer one: who it is, the words that it says, the formats of sessions that it understands (the
-    /// oldest, and the newest if that is another), and whether it understands [`Word::Has`].
+    /// oldest, and the newest if that is another), and whether it understands [`Word::Has`] and [`Word::Counted`].
     TakesOver {
         #[serde(default)]
         version: String,
@@ -70,9 +75,11 @@ enum Word {
         sessions_newest: Option<u32>,
         #[serde(default)]
         limits: bool,
+        #[serde(default)]
+        counts: bool,
     },
-    /// Of the older one: who it is, the words that it says, how it talks to the kernel, and whether sessions
-    /// and what it has of limits will follow.
+    /// Of the older one: who it is, the words that it says, how it talks to the kernel, and whether sessions,
+    /// what it has of limits and what it has counted will follow.
     Welcome {
         #[serde(default)]
         version: String,
@@ -83,6 +90,8 @@ enum Word {
         sessions: bool,
         #[serde(default)]
         limits: bool,
+        #[serde(default)]
+        counts: bool,
     },
     /// With the lock of the data directory.
     Lock,
@@ -100,6 +109,8 @@ enum Word {
     },
     /// Connections that the older one may have, by the limits that they count for.
     Has { limits: Vec<(String, u32)> },
+    /// Totals of the older one.
+    Counted(Counted),
     /// Why it cannot be.
     Refused {
         #[serde(default)]
@@ -120,6 +131,8 @@ pub struct Heritage {
     stream: UnixStream,
     /// Limits of both processes.
     permits: Registry,
+    /// Totals of the older one.
+    told: Arc<Told>,
 }
 
 /// Actions of the older process for the newer one.
@@ -128,6 +141,8 @@ pub(crate) struct Leaves {
     pub(crate) begins: Box<dyn Fn(bool) -> Result<(), String> + Send>,
     /// The newer one serves: where sessions go that it takes, if it takes any.
     pub(crate) left: Box<dyn Fn(Successor) + Send>,
+    /// Totals of these kinds, if the admin's thread tells them in time.
+    pub(crate) count: Arc<dyn Fn(&'static [Ask]) -> Option<Totals> + Send + Sync>,
     /// Hears what an operator should read.
     pub(crate) note: Box<dyn Fn(&str) + Send>,
     /// Limits that hold for both processes.
@@ -146,8 +161,16 @@ fn is_of_servers(limit: &str) -> bool {
 
 /// The process that has taken over, as the one that leaves reaches it.
 pub struct Successor {
-    to: Sender<Option<Moved>>,
+    to: Sender<Next>,
     takes_sessions: bool,
+}
+
+/// Message that is sent next.
+enum Next {
+    Session(Moved),
+    Counted(Vec<Counted>),
+    /// Nothing but the last totals.
+    End,
 }
 
 impl Successor {
@@ -155,17 +178,18 @@ impl Successor {
     pub fn take(&self) -> Option<Take> {
         let to = self.to.clone();
         let take = move |moved| {
-            to.send(Some(moved)).map_err(|unsent| match unsent.0 {
-                Some(moved) => moved,
-                None => unreachable!("a session was sent"),
-            })
+            to.send(Next::Session(moved))
+                .map_err(|unsent| match unsent.0 {
+                    Next::Session(moved) => moved,
+                    _ => unreachable!("a session was sent"),
+                })
         };
         self.takes_sessions.then(|| Arc::new(take) as Take)
     }
 
     /// Nothing more is sent: the thread of [`offer`] ends behind the last.
     pub fn is_all(&self) {
-        drop(self.to.send(None));
+        drop(self.to.send(Next::End));
     }
 }
 
@@ -192,9 +216,9 @@ pub(crate) fn offer(
                 let Ok(stream) = stream else { continue };
                 match leave(&stream, &lock, driver, &leaves) {
                     Ok(None) => {}
-                    Ok(Some((sessions, counts))) => {
+                    Ok(Some(follows)) => {
                         drop(listener);
-                        return send_all(&stream, (sessions, counts), &leaves);
+                        return send_all(&stream, &follows, &leaves);
                     }
                     Err(words) => {
                         drop(say(&stream, &Word::Refused { why: words.clone() }, None));
@@ -206,8 +230,14 @@ pub(crate) fn offer(
         })
 }
 
-/// Sessions that follow, and whether limits do.
-type Follows = (Receiver<Option<Moved>>, bool);
+/// Sessions that follow, with everything else.
+struct Follows {
+    next: Receiver<Next>,
+    /// Whether limits do.
+    limits: bool,
+    /// Whether totals do: counts them from time to time.
+    counts: bool,
+}
 
 /// Leaves all to who asks: what follows; nothing if nobody asked.
 fn leave(
@@ -217,7 +247,7 @@ fn leave(
     leaves: &Leaves,
 ) -> Result<Option<Follows>, String> {
     within(stream, ANSWERS_WITHIN)?;
-    let (version, takes_sessions, counts) = match hear(stream) {
+    let (version, takes_sessions, has_limits, has_counts) = match hear(stream) {
         Ok((
             Word::TakesOver {
                 version,
@@ -225,6 +255,7 @@ fn leave(
                 sessions,
                 sessions_newest,
                 limits,
+                counts,
             },
             _,
         )) => {
@@ -235,7 +266,7 @@ fn leave(
                 ));
             }
             let formats = sessions..=sessions_newest.unwrap_or(sessions);
-            (version, formats.contains(&MOVED_FORMAT), limits)
+            (version, formats.contains(&MOVED_FORMAT), limits, counts)
         }
         Ok(_) => return Err("it does not say what it wants".to_owned()),
         // A look whether somebody is here.
@@ -249,6 +280,7 @@ fn leave(
         driver: driver.to_string(),
         sessions: takes_sessions,
         limits: true,
+        counts: true,
     };
     say(stream, &welcome, None)?;
     say(stream, &Word::Lock, Some(lock.as_fd()))?;
@@ -271,45 +303,84 @@ fn leave(
         }
     }
     rt::leave_listeners();
-    if counts {
+    if has_limits {
         drop(kept(&leaves.permits));
     }
-    let (take, sessions) = mpsc::channel();
-    (leaves.left)(Successor {
-        to: take,
-        takes_sessions,
-    });
-    Ok(Some((sessions, counts)))
+    let (to, next) = mpsc::channel();
+    if has_counts {
+        let (count, to) = (leaves.count.clone(), to.clone());
+        let counting = move || count_until_the_end(&*count, &to);
+        // Without it there are the last totals still.
+        drop(thread::Builder::new().name("counts".into()).spawn(counting));
+    }
+    (leaves.left)(Successor { to, takes_sessions });
+    Ok(Some(Follows {
+        next,
+        limits: has_limits,
+        counts: has_counts,
+    }))
 }
 
-/// Sends sessions as they come, until nobody has any more, and tells what this process has of
+/// Has totals sent, now and again, for as long as something is sent. Whoever asks the newer process waits
+/// for the first.
+fn count_until_the_end(count: &dyn Fn(&'static [Ask]) -> Option<Totals>, to: &Sender<Next>) {
+    let tell = |of| match count(of) {
+        Some(totals) => to.send(Next::Counted(Counted::of(totals))).is_ok(),
+        None => true,
+    };
+    thread::sleep(ANSWERED_WITHIN);
+    let mut goes_on = tell(counted::OFTEN) && tell(counted::SELDOM);
+    while goes_on {
+        thread::sleep(COUNTS_EVERY);
+        goes_on = tell(counted::OFTEN);
+    }
+}
+
+/// Sends sessions and totals as they come, until nobody has any more, and tells what this process has of
 /// limits.
-fn send_all(stream: &UnixStream, (sessions, counts): Follows, leaves: &Leaves) {
-    let mut counted = None;
+fn send_all(stream: &UnixStream, follows: &Follows, leaves: &Leaves) {
+    let mut told = None;
     loop {
         let now = Instant::now();
-        if counts && counted.is_none_or(|at| now - at >= COUNTS_EVERY) {
-            counted = Some(now);
+        if follows.limits && told.is_none_or(|at| now - at >= HAS_EVERY) {
+            told = Some(now);
             // Whoever does not hear it takes no sessions, either.
             let limits = kept(&leaves.permits);
             drop(say(stream, &Word::Has { limits }, None));
         }
-        let moved = match sessions.recv_timeout(COUNTS_EVERY) {
-            Ok(Some(moved)) => moved,
-            Ok(None) | Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => continue,
-        };
-        let word = Word::Session {
-            number: moved.session,
-            facts: moved.facts,
-            rest: moved.rest,
-        };
-        if let Err(words) = say(stream, &word, Some(moved.socket.as_fd())) {
-            (leaves.note)(&format!(
-                "session {} ends, since the process that has taken over does not take it: {words}",
-                moved.session
-            ));
+        match follows.next.recv_timeout(HAS_EVERY) {
+            Ok(Next::Session(moved)) => send(stream, moved, &leaves.note),
+            Ok(Next::Counted(words)) => say_counted(stream, words),
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Next::End) | Err(RecvTimeoutError::Disconnected) => break,
         }
+    }
+    if let Some(totals) = follows
+        .counts
+        .then(|| (leaves.count)(counted::ALL))
+        .flatten()
+    {
+        say_counted(stream, Counted::of(totals));
+    }
+}
+
+fn say_counted(stream: &UnixStream, words: Vec<Counted>) {
+    for word in words {
+        drop(say(stream, &Word::Counted(word), None));
+    }
+}
+
+fn send(stream: &UnixStream, moved: Moved, note: &dyn Fn(&str)) {
+    let word = Word::Session {
+        number: moved.session,
+        facts: moved.facts,
+        rest: moved.rest,
+    };
+    if let Err(words) = say(stream, &word, Some(moved.socket.as_fd())) {
+        note(&format!(
+            "session {} ends, since the process that has taken over does not take it: {words}",
+            moved.session
+        ));
     }
 }
 
@@ -355,10 +426,11 @@ pub fn take_over(datadir: &Path, version: &str) -> Result<Heritage, String> {
         sessions: MOVED_OLDEST,
         sessions_newest: Some(MOVED_FORMAT),
         limits: true,
+        counts: true,
     };
     say(&stream, &asks, None)?;
     let (mut lock, mut listeners, mut driver) = (None, Vec::new(), Driver::Auto);
-    let mut permits = Registry::new();
+    let (mut permits, told) = (Registry::new(), Arc::<Told>::default());
     loop {
         match hear(&stream)? {
             (
@@ -367,6 +439,7 @@ pub fn take_over(datadir: &Path, version: &str) -> Result<Heritage, String> {
                     words,
                     driver: of,
                     limits,
+                    counts,
                     ..
                 },
                 _,
@@ -381,6 +454,9 @@ pub fn take_over(datadir: &Path, version: &str) -> Result<Heritage, String> {
                 driver = of.parse().map_err(|_| format!("it has the driver {of}"))?;
                 if limits {
                     permits = Registry::beside_another(is_of_servers);
+                }
+                if counts {
+                    told.expect();
                 }
             }
             (Word::Lock, fd) => lock = fd,
@@ -401,6 +477,7 @@ pub fn take_over(datadir: &Path, version: &str) -> Result<Heritage, String> {
         listeners,
         stream,
         permits,
+        told,
     })
 }
 
@@ -413,6 +490,11 @@ impl Heritage {
     /// Limits, of which the older process has a part until it ends.
     pub fn permits(&self) -> Registry {
         self.permits.clone()
+    }
+
+    /// Totals of the older process.
+    pub fn earlier(&self) -> Earlier {
+        self.told.clone()
     }
 
     /// Tells the older process that this one cannot go on.
@@ -432,9 +514,11 @@ impl Heritage {
             owned,
             stream,
             permits,
+            told,
             ..
         } = self;
         say(&stream, &Word::Serves, None)?;
+        told.begins();
         stream
             .set_read_timeout(None)
             .map_err(|error| error.to_string())?;
@@ -465,11 +549,13 @@ impl Heritage {
                         let limits: HashMap<_, _> = limits.into_iter().collect();
                         permits.leave_out(|limit| limits.get(limit).copied());
                     }
+                    (Word::Counted(counted), _) => told.hear(counted),
                     _ => {}
                 }
             }
             // It has ended, and has nothing any more.
             permits.leave_out(|_| None);
+            told.ends();
         };
         let begun = taking.spawn(body).map_err(|error| error.to_string());
         begun.map(|_| owned)

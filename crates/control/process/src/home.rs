@@ -3,7 +3,7 @@
 use crate::end::Event;
 use crate::folder::Owned;
 use crate::handover::{self, Heritage, Leaves};
-use bridge::{Moved, ToAdmin};
+use bridge::{Earlier, Moved, Nobody, ToAdmin};
 use rt::Driver;
 use rt::permits::Registry;
 use std::path::Path;
@@ -50,6 +50,15 @@ impl Home {
         match self {
             Self::Own(_) => Registry::new(),
             Self::Left(left) => left.permits(),
+        }
+    }
+
+    /// Totals of the process before.
+    #[must_use]
+    pub fn earlier(&self) -> Earlier {
+        match self {
+            Self::Own(_) => Arc::new(Nobody),
+            Self::Left(left) => left.earlier(),
         }
     }
 
@@ -110,7 +119,19 @@ impl Desk {
                 false => Err("the admin port has too much to do".to_owned()),
             }
         };
+        let ask = Mutex::new(self.ask());
+        let count = move |of| {
+            let (told, hears) = mpsc::channel();
+            let reply = Box::new(move |totals| told.send(totals).unwrap_or_default());
+            let heard = ask
+                .lock()
+                .is_ok_and(|ask| ask(ToAdmin::Count { of, reply }));
+            heard
+                .then(|| hears.recv_timeout(ANSWERS_WITHIN).ok())
+                .flatten()
+        };
         let leaves = Leaves {
+            count: Arc::new(count),
             begins: Box::new(begins),
             left: Box::new(move |successor| drop(events.send(Event::Left(successor)))),
             note: Box::new(note.clone()),

@@ -7,6 +7,7 @@
 mod asked;
 mod behind;
 mod certificate;
+mod counted;
 mod crash;
 mod end;
 mod folder;

@@ -4,19 +4,22 @@
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use hyper::rt::{Read, Write};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use net::tls::Acceptor;
+use rt::{Address, Registered};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, spawn_local};
@@ -76,8 +79,16 @@ impl Site {
         let Some(address) = wanted else {
             return Ok(());
         };
-        let listener = TcpListener::bind(address).await?;
-        self.task = Some(spawn_local(listen(listener, tls, Rc::new(answer))));
+        let at = Address::Tcp(address);
+        let listener = match rt::take_inherited(&at) {
+            Some(left) => TcpListener::from_std(left.into())?,
+            None => TcpListener::bind(address).await?,
+        };
+        let left = Registered::of(&at, &listener);
+        self.task = Some(spawn_local(async move {
+            listen(listener, tls, Rc::new(answer)).await;
+            drop(left);
+        }));
         self.at = wanted;
         Ok(())
     }
@@ -93,13 +104,20 @@ pub fn typed(status: StatusCode, content: &'static str, body: impl Into<Bytes>) 
     response
 }
 
+/// Serves whoever comes, until another process does with the same listener.
 async fn listen<S>(listener: TcpListener, tls: Option<Tls>, answer: Rc<S>)
 where
     S: AsyncFn(IpAddr, Request<Incoming>) -> Answer + 'static,
 {
     let open = Open::default();
+    let mut left = pin!(rt::left());
     loop {
-        let Ok((socket, peer)) = listener.accept().await else {
+        let comes = poll_fn(|context| match left.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => listener.poll_accept(context).map(Some),
+        });
+        let Some(comes) = comes.await else { return };
+        let Ok((socket, peer)) = comes else {
             sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -138,7 +156,15 @@ where
 {
     let service = service_fn(|request| {
         let answer = answer.clone();
-        async move { Ok::<_, Infallible>(answer(peer, request).await) }
+        async move {
+            let mut answer = answer(peer, request).await;
+            if rt::have_left() {
+                // Whoever asks again asks the other process.
+                let close = HeaderValue::from_static("close");
+                answer.headers_mut().insert(CONNECTION, close);
+            }
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())

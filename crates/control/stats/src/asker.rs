@@ -1,7 +1,7 @@
 //! Questions to the cores and to the monitor, on a line of their own: nobody waits behind an
 //! operator's statement.
 
-use bridge::{Ask, Reply, Report, ToCore, ToMonitor};
+use bridge::{Ask, Done, Earlier, Reply, Report, ToCore, ToMonitor};
 use rt::mailbox::{SendError, Sender};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -16,12 +16,33 @@ const AGAIN: Duration = Duration::from_millis(5);
 pub(crate) struct Asker {
     pub(crate) cores: Vec<Sender<ToCore>>,
     pub(crate) monitor: Sender<ToMonitor>,
+    /// Counts of the process before.
+    pub(crate) earlier: Earlier,
 }
 
 impl Asker {
-    /// The reports of all cores, joined; or the reason why that would not be the whole.
+    /// The reports of all cores, joined, with what the process before has counted; or the reason why that would not
+    /// be the whole.
     pub(crate) async fn ask(&self, what: Ask) -> Result<Report, String> {
         let until = Instant::now() + ANSWER;
+        while !self.earlier.is_known(what) && Instant::now() < until {
+            sleep(AGAIN).await;
+        }
+        let mut report = self.ask_cores(what, Instant::now() + ANSWER).await?;
+        if let Some(before) = self.earlier.report(what, false) {
+            report.and_before(before);
+        }
+        Ok(report)
+    }
+
+    /// Work of the monitor, with that of the process before.
+    pub(crate) async fn done(&self) -> Result<Done, String> {
+        let mut done = self.monitor(ToMonitor::Counts).await?;
+        done.add(&self.earlier.monitor());
+        Ok(done)
+    }
+
+    async fn ask_cores(&self, what: Ask, until: Instant) -> Result<Report, String> {
         let (tell, mut told) = mpsc::channel(self.cores.len().max(1));
         for core in &self.cores {
             let tell = tell.clone();

@@ -15,7 +15,9 @@ mod shown;
 mod web;
 
 use asker::Asker;
-use bridge::{Ask, DigestRow, Facts, MessageRow, ProcessRow, Report, ToCore, ToMonitor, ToStats};
+use bridge::{
+    Ask, DigestRow, Earlier, Facts, MessageRow, ProcessRow, Report, ToCore, ToMonitor, ToStats,
+};
 use config::Snapshot;
 use families::{Families, Format};
 use history::{History, Sample};
@@ -56,6 +58,8 @@ pub struct Setup {
     pub cores: Vec<Sender<ToCore>>,
     /// Mailbox of the monitor.
     pub monitor: Sender<ToMonitor>,
+    /// Counts of the process before.
+    pub earlier: Earlier,
     /// File of schema `stats_history`.
     pub history: PathBuf,
     /// Tells how often a core has hung.
@@ -130,6 +134,7 @@ impl Work {
             asker: Asker {
                 cores: setup.cores,
                 monitor: setup.monitor,
+                earlier: setup.earlier,
             },
             snapshot: RefCell::new(snapshot),
             facts: RefCell::default(),
@@ -258,7 +263,7 @@ impl Work {
         shown::servers(&mut all, &observed);
         shown::gtids(&mut all, &self.asker.monitor(ToMonitor::Gtids).await?);
         shown::messages(&mut all, &(self.messages)(false));
-        shown::monitor(&mut all, &self.asker.monitor(ToMonitor::Counts).await?);
+        shown::monitor(&mut all, &self.asker.done().await?);
         let snapshot = self.snapshot();
         self.show_rows(&mut all, &snapshot).await?;
         let numbers = (self.began.elapsed().as_secs(), (self.stalls)());

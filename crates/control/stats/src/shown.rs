@@ -191,7 +191,7 @@ pub(crate) fn commands(into: &mut Families, rows: &[CommandRow]) {
         let sum = Some(row.total_time_us);
         into.latency(
             &COMMAND_LATENCY,
-            &[("command", row.command)],
+            &[("command", &*row.command)],
             &row.latency,
             sum,
         );

@@ -2,10 +2,12 @@
 //! of connections stays while either process has it open.
 
 use crate::Address;
+use std::future::poll_fn;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Poll, Waker};
 
 /// Listeners of this process, each by a descriptor of its own.
 static OPEN: Mutex<Vec<(u64, Address, OwnedFd)>> = Mutex::new(Vec::new());
@@ -13,13 +15,17 @@ static OPEN: Mutex<Vec<(u64, Address, OwnedFd)>> = Mutex::new(Vec::new());
 static INHERITED: Mutex<Vec<(Address, OwnedFd)>> = Mutex::new(Vec::new());
 /// Whether this process has left its listeners to another.
 static LEFT: AtomicBool = AtomicBool::new(false);
+/// Tasks that wait for that.
+static WAIT: Mutex<Vec<Waker>> = Mutex::new(Vec::new());
 
 /// Entry of a listener among those that could be left. Dropped, it is none any more.
-pub(crate) struct Registered(u64);
+#[derive(Debug)]
+pub struct Registered(u64);
 
 impl Registered {
-    pub(crate) fn of(at: &Address, fd: &OwnedFd) -> Option<Self> {
-        let own = fd.try_clone().ok()?;
+    /// Enters one that was opened for `at`. None if that cannot be: it is left to nobody then.
+    pub fn of(at: &Address, listener: &impl AsFd) -> Option<Self> {
+        let own = listener.as_fd().try_clone_to_owned().ok()?;
         let mut open = OPEN.lock().ok()?;
         let number = open.last().map_or(0, |(number, ..)| number + 1);
         open.push((number, at.clone(), own));
@@ -71,7 +77,8 @@ pub fn close_inherited() -> Vec<Address> {
         .collect()
 }
 
-pub(crate) fn take_inherited(at: &Address) -> Option<OwnedFd> {
+/// Takes the one that was opened for this address.
+pub fn take_inherited(at: &Address) -> Option<OwnedFd> {
     let mut all = INHERITED.lock().ok()?;
     let place = all.iter().position(|(of, _)| of == at)?;
     Some(all.remove(place).1)
@@ -80,9 +87,29 @@ pub(crate) fn take_inherited(at: &Address) -> Option<OwnedFd> {
 /// Accepts nothing any more: another process does, with the same listeners. What this one has
 /// accepted already is its own.
 pub fn leave_listeners() {
-    LEFT.store(true, Ordering::Relaxed);
+    LEFT.store(true, Ordering::SeqCst);
+    if let Ok(mut wait) = WAIT.lock() {
+        wait.drain(..).for_each(Waker::wake);
+    }
 }
 
-pub(crate) fn have_left() -> bool {
+/// Whether this process has left its listeners to another.
+pub fn have_left() -> bool {
     LEFT.load(Ordering::Relaxed)
+}
+
+/// Resolves when this process has left its listeners to another, on any executor.
+pub async fn left() {
+    poll_fn(|context| {
+        if let Ok(mut wait) = WAIT.lock()
+            && !wait.iter().any(|waker| waker.will_wake(context.waker()))
+        {
+            wait.push(context.waker().clone());
+        }
+        match LEFT.load(Ordering::SeqCst) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
 }

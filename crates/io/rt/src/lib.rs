@@ -167,7 +167,10 @@ pub use core::{Alarm, Elapsed, Rt};
 pub use driver::{Driver, NotADriver, Options};
 pub use executor::panic_words;
 pub use handed::{Handed, NotHanded};
-pub use inherit::{close_inherited, inherit, is_inherited, leave_listeners, listeners};
+pub use inherit::{
+    Registered, close_inherited, have_left, inherit, is_inherited, leave_listeners, left,
+    listeners, take_inherited,
+};
 pub use instant::Instant;
 pub use listen::ListenOptions;
 pub use recycled::{Recycled, recycled};

@@ -3,7 +3,7 @@
 use super::{MAILBOX_LEN, Reasons};
 use crate::flags::Flags;
 use admin::{Admin, Hooks, Renewed};
-use bridge::{Doing, ToCore, ToMonitor, ToScheduler, ToStats};
+use bridge::{Doing, Earlier, ToCore, ToMonitor, ToScheduler, ToStats};
 use config::{Snapshot, Variables};
 use door::Behind;
 use door::listen::{addresses, listen_all, nobody_listens, owned};
@@ -59,6 +59,8 @@ pub(super) struct Threads {
     pub(super) watched: Cores,
     /// Counters of limits over all cores.
     pub(super) permits: Registry,
+    /// Totals of the process before.
+    pub(super) earlier: Earlier,
 }
 
 impl Threads {
@@ -206,6 +208,7 @@ impl Threads {
             ending,
             messages: log.to_messages(),
             stalls: Box::new(move || counted.stalls()),
+            earlier: self.earlier.clone(),
             permits,
             allocator: Box::new(stats::allocator),
             scheduler: Box::new(move |letter| _ = scheduler.tell(letter)),

@@ -1,7 +1,7 @@
 //! Questions to the admin thread: of threads that show its tables to people, and of cores whose
 //! statements need a partition.
 
-use crate::Reply;
+use crate::{Ask, Reply, Totals};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -26,6 +26,13 @@ pub enum ToAdmin {
         sql: String,
         /// Hears the answer.
         reply: Reply<Result<Table, Unanswered>>,
+    },
+    /// Count for the process that has taken over.
+    Count {
+        /// Kinds of reports that are wanted.
+        of: &'static [Ask],
+        /// Hears the totals, without the kinds for which not all cores have answered.
+        reply: Reply<Totals>,
     },
     /// Another process takes over.
     HandOver {

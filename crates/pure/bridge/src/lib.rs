@@ -35,6 +35,7 @@ pub use calendar::{date, utc};
 pub use calls::{HttpAnswer, HttpCall, HttpCalls};
 pub use counters::{Counter, Counts};
 pub use doing::Doing;
+pub use earlier::{Before, Earlier, Nobody, Totals};
 pub use event::{Event, EventKind, Events, Fate};
 pub use failure::{Blame, Failure, Retry};
 pub use files::{FileDeed, FileDone, FileWork};

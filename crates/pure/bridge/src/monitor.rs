@@ -43,6 +43,17 @@ pub struct Done {
 }
 
 impl Done {
+    /// Adds the work of another.
+    pub fn add(&mut self, other: &Self) {
+        let own = self.checks.iter_mut().flatten();
+        for (own, other) in own.zip(other.checks.iter().flatten()) {
+            *own += other;
+        }
+        self.names_looked_up += other.names_looked_up;
+        self.names_found += other.names_found;
+        self.names_changed += other.names_changed;
+    }
+
     /// Its rows of `stats_mysql_global`.
     pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let checks = [

@@ -2,6 +2,7 @@
 
 use crate::observed::{self, observed};
 use crate::{AlarmRow, Counts, HookRow, Latency, MirrorRow, ShardDdlRow, ShardRow};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -350,7 +351,7 @@ pub struct DigestRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandRow {
     /// Class of statement.
-    pub command: &'static str,
+    pub command: Cow<'static, str>,
     /// Microseconds.
     pub total_time_us: u64,
     /// Times.

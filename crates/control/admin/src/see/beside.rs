@@ -32,12 +32,19 @@ pub(crate) async fn ask_beside(shared: &Shared, observe: Observe) -> Result<Besi
     match observe {
         Observe::Gtids => beside.gtids = ask_monitor(shared, ToMonitor::Gtids).await?,
         Observe::Logs => beside.logs = ask_monitor(shared, ToMonitor::Logs).await?,
-        Observe::Global => beside.monitor = ask_monitor(shared, ToMonitor::Counts).await?,
+        Observe::Global => beside.monitor = done(shared).await?,
         Observe::Scheduled => beside.runs = ask_scheduler(shared).await?,
         Observe::Moves => beside.moves = shared.moves.rows(),
         _ => {}
     }
     Ok(beside)
+}
+
+/// Work of the monitor, with that of the process before.
+pub(crate) async fn done(shared: &Shared) -> Result<Done, Said> {
+    let mut done = ask_monitor(shared, ToMonitor::Counts).await?;
+    done.add(&shared.hooks.earlier.monitor());
+    Ok(done)
 }
 
 /// All metrics, as one text.

@@ -482,14 +482,14 @@ fn the_times_of_hostgroups_and_classes_are_their_own_and_not_those_of_digests() 
     let reports = Box::new(|what, _reset| {
         let mut latency = Latency::default();
         [7, 9000].into_iter().for_each(|us| latency.count(us));
-        let class = |command, count| {
+        let class = |command: &'static str, count| {
             let latency = if count > 0 {
                 latency.clone()
             } else {
                 Latency::default()
             };
             CommandRow {
-                command,
+                command: command.into(),
                 total_time_us: 9007,
                 count,
                 counts: [0; 12],

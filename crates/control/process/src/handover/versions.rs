@@ -1,11 +1,12 @@
 //! Words of other versions, as they were recorded or may come to be.
 
 use super::*;
+use bridge::{PoolRow, Report, ServerState};
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Words of a build of 1 December 2026, which did not say their number, in both parts. One a line.
 const SAID: &str = include_str!("2026-12-01.jsonl");
@@ -109,6 +110,31 @@ struct Serving {
     notes: Arc<Mutex<Vec<String>>>,
     changes: Arc<AtomicBool>,
     left: Receiver<Successor>,
+    /// Statements of its one server: one more whenever they are counted.
+    counted: Arc<AtomicU64>,
+}
+
+fn one_server(queries: u64) -> Totals {
+    let row = PoolRow {
+        hostgroup: 1,
+        host: "db".into(),
+        port: 3306,
+        state: ServerState::Online,
+        used: 0,
+        free: 0,
+        ok: 0,
+        err: 0,
+        used_max: 0,
+        queries,
+        queries_gtid_sync: 0,
+        bytes_sent: 0,
+        bytes_received: 0,
+        latency_us: 0,
+    };
+    Totals {
+        reports: vec![Report::Pool(vec![row])],
+        monitor: None,
+    }
 }
 
 impl Serving {
@@ -119,7 +145,14 @@ impl Serving {
             Arc::new(AtomicBool::new(true)),
         );
         let (noted, may_change, (leaves, left)) = (notes.clone(), changes.clone(), mpsc::channel());
+        let counted = Arc::<AtomicU64>::default();
+        let counts = counted.clone();
         let does = Leaves {
+            count: Arc::new(move |of| {
+                let more = u64::from(of.contains(&Ask::Pool));
+                let queries = counts.fetch_add(more, Ordering::SeqCst) + more;
+                Some(one_server(queries))
+            }),
             begins: Box::new(move |begins| {
                 may_change.store(!begins, Ordering::SeqCst);
                 Ok(())
@@ -134,8 +167,35 @@ impl Serving {
             notes,
             changes,
             left,
+            counted,
         }
     }
+}
+
+/// They follow while both serve, and for the last time when nobody is left.
+#[test]
+fn totals_follow_whoever_understands_them() {
+    let folder = Folder::new("totals");
+    let serving = Serving::begin(&folder);
+    let heritage = take_over(&folder.0, "9.0.0").unwrap();
+    let earlier = heritage.earlier();
+    let queries = || match earlier.report(Ask::Pool, false) {
+        Some(Report::Pool(rows)) => rows[0].queries,
+        _ => 0,
+    };
+    assert!(!earlier.is_known(Ask::Pool));
+    let _owned = heritage.serves(|_| {}).unwrap();
+    let successor = serving.left.recv().unwrap();
+    while queries() < 2 {
+        thread::yield_now();
+    }
+    assert!(earlier.is_known(Ask::Pool) && !earlier.is_known(Ask::Errors));
+    successor.is_all();
+    // Nothing more is to come.
+    while !earlier.is_known(Ask::Errors) {
+        thread::yield_now();
+    }
+    assert_eq!(queries(), serving.counted.load(Ordering::SeqCst));
 }
 
 #[test]

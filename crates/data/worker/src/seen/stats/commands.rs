@@ -48,7 +48,7 @@ impl Commands {
             .iter()
             .zip(all.iter())
             .map(|(command, class)| CommandRow {
-                command: command.name(),
+                command: command.name().into(),
                 total_time_us: class.total_us,
                 count: class.count,
                 counts: class.counts,
