@@ -311,13 +311,38 @@ fn deadline(driver: Driver) -> Outcome {
     Ok(())
 }
 
+/// So many clients may be there, and the old process has some of them that cannot move.
+fn no_more_clients(proxy: &Proxy, all: usize, there: usize) -> Outcome {
+    let log_in = || Raw::log_in(proxy.port).map_err(said);
+    let others = (there..all)
+        .map(|_| log_in())
+        .collect::<Result<Vec<_>, _>>()?;
+    let refused = |words: &str| {
+        soon("true", || {
+            let told = log_in().err().unwrap_or_default();
+            Ok(told.contains(words).to_string())
+        })
+    };
+    refused("max_user_connections")?;
+    let load = "LOAD MYSQL USERS TO RUNTIME; LOAD MYSQL VARIABLES TO RUNTIME";
+    proxy.admin(&format!(
+        "UPDATE mysql_users SET max_connections = 1000; SET mysql-max_connections = {all}; {load}"
+    ))?;
+    refused("Too many connections")?;
+    drop(others);
+    let more = format!("SET mysql-max_connections = 1000; {load}");
+    proxy.admin(&more).map(drop)
+}
+
 /// While transactions keep connections of the old process, the new one opens no more than are left,
-/// and its clients wait.
+/// and its clients wait. It lets no more of them in than both may have.
 fn limits(driver: Driver) -> Outcome {
     const MAX: usize = 4;
+    const CLIENTS: usize = 5;
     let (server, mut proxy) = one(driver)?;
     proxy.admin(&format!(
         "UPDATE mysql_servers SET max_connections = {MAX}; LOAD MYSQL SERVERS TO RUNTIME; \
+         UPDATE mysql_users SET max_connections = {CLIENTS}; LOAD MYSQL USERS TO RUNTIME; \
          SET mysql-connect_timeout_server_max = 60000; LOAD MYSQL VARIABLES TO RUNTIME"
     ))?;
     let port = proxy.port;
@@ -336,6 +361,7 @@ fn limits(driver: Driver) -> Outcome {
         Ok::<_, String>(told.lines().last().unwrap_or_default().trim().to_owned())
     };
     let mut old = proxy.upgrade(&[])?;
+    no_more_clients(&proxy, CLIENTS, keep.len())?;
     let done = Arc::<AtomicU64>::default();
     let wait: Vec<_> = (0..MAX)
         .map(|_| {

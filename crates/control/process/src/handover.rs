@@ -6,7 +6,7 @@
 use crate::counted::{self, Counted, Told};
 use crate::folder::{self, Owned};
 use bridge::{Ask, Earlier, MOVED_FORMAT, MOVED_OLDEST, Moved, Take, Totals};
-use rt::permits::Registry;
+use rt::permits::{Beside, Registry};
 use rt::{Address, Driver};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -107,7 +107,7 @@ enum Word {
         facts: String,
         rest: Vec<u8>,
     },
-    /// Connections that the older one may have, by the limits that they count for.
+    /// Connections and clients that the older one has, by the limits that they count for.
     Has { limits: Vec<(String, u32)> },
     /// Totals of the older one.
     Counted(Counted),
@@ -151,12 +151,15 @@ pub(crate) struct Leaves {
     pub(crate) version: String,
 }
 
-/// Whether a limit is one of connections to servers: those of clients move, and would be counted
-/// twice.
-fn is_of_servers(limit: &str) -> bool {
-    ["server ", "hostgroup "]
-        .iter()
-        .any(|kind| limit.starts_with(kind))
+/// Which part of a limit this process has, as the one that takes over from it sees it.
+fn left_to(limit: &str) -> Beside {
+    let is_of = |kinds: &[&str]| kinds.iter().any(|kind| limit.starts_with(kind));
+    match limit {
+        "clients" => Beside::Clients,
+        _ if is_of(&["user "]) => Beside::Clients,
+        _ if is_of(&["server ", "hostgroup "]) => Beside::Connections,
+        _ => Beside::Nothing,
+    }
 }
 
 /// The process that has taken over, as the one that leaves reaches it.
@@ -384,16 +387,23 @@ fn send(stream: &UnixStream, moved: Moved, note: &dyn Fn(&str)) {
     }
 }
 
-/// Part of limits that this process keeps: as much as it has, and one more that somebody may need. The
-/// rest is its successor's.
+/// Part of limits that this process has. Of connections to servers it keeps as much as it has, and one more that
+/// somebody may need: the rest is its successor's. No clients come to it any more.
 fn kept(permits: &Registry) -> Vec<(String, u32)> {
     let mut limits = Vec::new();
-    permits.each_shared(|limit, permits| {
-        if is_of_servers(limit) {
-            let keeps = permits.taken().saturating_add(1);
-            permits.keep(keeps);
-            limits.push((limit.to_owned(), keeps));
-        }
+    permits.each(|limit, permits| {
+        let taken = permits.taken();
+        let has = match left_to(limit) {
+            Beside::Nothing => return,
+            Beside::Clients if taken == 0 => return,
+            Beside::Clients => taken,
+            Beside::Connections => {
+                let keeps = taken.saturating_add(1);
+                permits.keep(keeps);
+                keeps
+            }
+        };
+        limits.push((limit.to_owned(), has));
     });
     limits
 }
@@ -453,7 +463,7 @@ pub fn take_over(datadir: &Path, version: &str) -> Result<Heritage, String> {
                 }
                 driver = of.parse().map_err(|_| format!("it has the driver {of}"))?;
                 if limits {
-                    permits = Registry::beside_another(is_of_servers);
+                    permits = Registry::beside_another(left_to);
                 }
                 if counts {
                     told.expect();
@@ -546,15 +556,14 @@ impl Heritage {
                         socket,
                     }),
                     (Word::Has { limits }, _) => {
-                        let limits: HashMap<_, _> = limits.into_iter().collect();
-                        permits.leave_out(|limit| limits.get(limit).copied());
+                        permits.leave_out(limits.into_iter().collect());
                     }
                     (Word::Counted(counted), _) => told.hear(counted),
                     _ => {}
                 }
             }
             // It has ended, and has nothing any more.
-            permits.leave_out(|_| None);
+            permits.leave_out(HashMap::new());
             told.ends();
         };
         let begun = taking.spawn(body).map_err(|error| error.to_string());

@@ -465,6 +465,16 @@ impl Core {
         Seat::take(self.registry.shared(&format!("user {user}")), max)
     }
 
+    /// Seats of a session that comes from the process before. It has been let in: a limit that is lower now is
+    /// for those who come.
+    pub(crate) fn seats_from_another(&self, user: &str) -> Option<[Seat; 2]> {
+        let seats = [self.seat(u64::MAX)?, self.user_seat(user, u32::MAX)?];
+        for permits in seats.iter().filter_map(|seat| seat.0.as_ref()) {
+            permits.came_here();
+        }
+        Some(seats)
+    }
+
     pub(crate) fn user_came(&self, user: &Rc<str>) {
         *self.users.borrow_mut().entry(user.clone()).or_default() += 1;
     }

@@ -16,9 +16,23 @@ pub struct Registry {
     lines: Arc<AtomicUsize>,
     /// Share of counters that are made from now on.
     first_share: Arc<AtomicU32>,
-    /// Part of them that a process may have which leaves, and of which ones.
-    first_beside: Arc<AtomicU32>,
-    has_beside: fn(&str) -> bool,
+    /// By its name, which part of a limit a process may have that leaves.
+    left_to: fn(&str) -> Beside,
+    /// Parts that it has named, once it has.
+    told: Arc<Mutex<Option<HashMap<String, u32>>>>,
+}
+
+/// Part of a limit that a process has which leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing: each process has the limit for itself.
+    Nothing,
+    /// Its connections to servers. All of the limit but one until more is known, and one is left at least:
+    /// whoever gets none waits.
+    Connections,
+    /// Its clients. None until more is known, since whoever gets none is refused; but all of
+    /// it may be taken.
+    Clients,
 }
 
 /// Lines of waiting tasks that are told apart; with more cores than that, some share one, and are a
@@ -85,31 +99,38 @@ impl Registry {
             all: Arc::default(),
             lines: Arc::default(),
             first_share: Arc::new(AtomicU32::new(WHOLE)),
-            first_beside: Arc::default(),
-            has_beside: |_| false,
+            left_to: |_| Beside::Nothing,
+            told: Arc::default(),
         }
     }
 
-    /// A registry of a process that takes over from another: until [`Registry::leave_out`] tells
-    /// more, the other has all but one of each shared limit of which it may have some.
-    pub fn beside_another(has_beside: fn(&str) -> bool) -> Self {
-        let new = Self {
-            has_beside,
+    /// A registry of a process that takes over from another, until [`Registry::leave_out`] tells
+    /// what that one has.
+    pub fn beside_another(left_to: fn(&str) -> Beside) -> Self {
+        Self {
+            left_to,
             ..Self::new()
-        };
-        new.first_beside.store(u32::MAX, Ordering::Release);
-        new
+        }
     }
 
-    /// Says how many of each shared limit a process may have that leaves: they are left out of this
-    /// process's part. `None` for those that it knows nothing of.
-    pub fn leave_out(&self, of: impl Fn(&str) -> Option<u32>) {
+    /// Says how many of each limit a process has that leaves: they are left out of this process's part. Nothing of
+    /// those that are not named.
+    pub fn leave_out(&self, has: HashMap<String, u32>) {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        self.first_beside.store(0, Ordering::Release);
-        for (key, permits) in all.iter().filter(|(_, permits)| permits.is_shared) {
-            let code = of(key).map_or(0, |has| has.saturating_add(1));
-            permits.beside.store(code, Ordering::Release);
+        for (key, permits) in all.iter() {
+            let code = has.get(key).map_or(0, |has| has.saturating_add(1));
+            if permits.left_to != Beside::Nothing {
+                permits.beside.store(code, Ordering::Release);
+            }
         }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        *told = Some(has);
+    }
+
+    /// Calls this with each counter, under a lock.
+    pub fn each(&self, mut hears: impl FnMut(&str, &Permits)) {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().for_each(|(key, permits)| hears(key, permits));
     }
 
     /// The counter of `key`, made at the first request. Takes a lock: ask once and keep the answer.
@@ -159,11 +180,18 @@ impl Registry {
         }
         let load = |applies: bool, one: &AtomicU32| applies.then(|| one.load(Ordering::Acquire));
         let share = load(is_shared, &self.first_share).unwrap_or(WHOLE);
-        let has_beside = is_shared && (self.has_beside)(key);
-        let beside = load(has_beside, &self.first_beside).unwrap_or(0);
+        let left_to = (self.left_to)(key);
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let beside = match (left_to, &*told) {
+            (Beside::Nothing, _) | (Beside::Clients, None) => 0,
+            (Beside::Connections, None) => u32::MAX,
+            (_, Some(told)) => told.get(key).map_or(0, |has| has.saturating_add(1)),
+        };
+        drop(told);
         let made = Arc::new(Permits {
             share: AtomicU32::new(share),
             beside: AtomicU32::new(beside),
+            left_to,
             is_shared,
             ..Permits::default()
         });
@@ -188,6 +216,8 @@ pub struct Permits {
     kept: AtomicU32,
     /// One more than a process may have of it that leaves; 0 without such a process.
     beside: AtomicU32,
+    /// Which part that is.
+    left_to: Beside,
     /// As many at most, whatever the share is: of a process that leaves.
     most: AtomicU32,
     /// Times that somebody was refused by the share and not by the limit, since that was asked.
@@ -213,6 +243,7 @@ impl Default for Permits {
             share: AtomicU32::new(WHOLE),
             kept: AtomicU32::new(0),
             beside: AtomicU32::new(0),
+            left_to: Beside::Nothing,
             most: AtomicU32::new(u32::MAX),
             refused: AtomicU32::new(0),
             is_shared: false,
@@ -249,6 +280,7 @@ impl Permits {
         };
         let part = match self.beside.load(Ordering::Relaxed) {
             0 => part,
+            has if self.left_to == Beside::Clients => part.saturating_sub(has - 1),
             // One at least, or nobody would be served.
             has => part.saturating_sub(has - 1).max(part.min(1)),
         };
@@ -258,6 +290,15 @@ impl Permits {
     /// Has this process keep so many at most, whatever its share is: another goes on, and has the rest of it.
     pub fn keep(&self, most: u32) {
         self.most.store(most, Ordering::Release);
+    }
+
+    /// One that a process had which leaves is here now, and taken: it is not left out any more.
+    pub fn came_here(&self) {
+        // At 1 there is none.
+        let one_less = |has: u32| (has > 1).then(|| has - 1);
+        let _none = self
+            .beside
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less);
     }
 
     /// Gives this process another part of the limit. More may be taken than that: they are given
@@ -436,7 +477,15 @@ mod tests {
 
     #[test]
     fn a_process_that_takes_over_leaves_out_what_the_other_has() {
-        let registry = Registry::beside_another(|key| key == "server");
+        let registry = Registry::beside_another(|key| match key {
+            "server" => Beside::Connections,
+            "user" | "made later" => Beside::Clients,
+            _ => Beside::Nothing,
+        });
+        let tell = |limits: &[(&str, u32)]| {
+            let limits = limits.iter().map(|(key, has)| ((*key).to_owned(), *has));
+            registry.leave_out(limits.collect());
+        };
         let (server, own) = (registry.shared("server"), registry.get("copies"));
         let user = registry.shared("user");
         // Nothing was said yet.
@@ -444,16 +493,24 @@ mod tests {
             [&server, &own, &user].map(|one| one.of(1000)),
             [1, 1000, 1000]
         );
-        registry.leave_out(|key| (key == "server").then_some(300));
-        assert_eq!(server.of(1000), 700);
-        registry.leave_out(|_| Some(1));
+        tell(&[("server", 300), ("copies", 5), ("user", 7)]);
+        let parts = [&server, &own, &user].map(|one| one.of(1000));
+        assert_eq!(parts, [700, 1000, 993]);
+        // Clients are refused if nothing is left, and those that come from there are counted once.
+        assert_eq!((user.of(7), server.of(300)), (0, 1));
+        user.came_here();
+        assert_eq!(user.of(7), 1);
+        (0..9).for_each(|_| user.came_here());
+        assert_eq!(user.of(7), 7);
+        tell(&[("server", 1), ("made later", 2)]);
+        assert_eq!((user.of(7), registry.get("made later").of(7)), (7, 5));
         let parts = [0, 1, 2, 640, u32::MAX].map(|max| server.of(max));
         assert_eq!(parts, [0, 1, 1, 639, u32::MAX]);
         server.set_share(Share::Of(20));
-        registry.leave_out(|_| Some(5));
+        tell(&[("server", 5)]);
         assert_eq!(server.of(1000), 15);
         server.set_share(Share::Whole);
-        registry.leave_out(|_| None);
+        tell(&[]);
         assert_eq!(server.of(1000), 1000);
         assert_eq!(registry.shared("made later").of(1000), 1000);
         // A process that leaves keeps no more than it has, whatever share others give it.

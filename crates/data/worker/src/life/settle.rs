@@ -38,13 +38,8 @@ impl Core {
         let socket = self.rt.adopt(Handed::of(socket));
         let conn = Conn::with_rest(socket.map_err(|error| error.to_string())?, rest);
         backend::probe_when_silent(conn.socket(), &epoch.snapshot.variables);
-        // It has been let in: a limit that is lower now is for those who come.
-        let (Some(seat), Some(own)) = (
-            self.seat(u64::MAX),
-            self.user_seat(&user.username, u32::MAX),
-        ) else {
-            return Err("there is no room for it".to_owned());
-        };
+        let seats = self.seats_from_another(&user.username);
+        let seats = seats.ok_or("there is no room for it")?;
         if self.roster.has(session) {
             return Err("another has its number".to_owned());
         }
@@ -74,7 +69,7 @@ impl Core {
         };
         let local = std::mem::take(&mut facts.local);
         let core = self.clone();
-        let session = Session::new(core, conn, entered, user, entry, local, [seat, own]);
+        let session = Session::new(core, conn, entered, user, entry, local, seats);
         let mut session = Box::new(session);
         session.is_as_it_was(facts);
         self.tally.up(Counter::SessionsSettled);

@@ -3,6 +3,7 @@
 //! docs/features/upgrade.md
 
 use crate::command::prepared::ClientStatement;
+use crate::core::Seat;
 use crate::known::reading::Reading;
 use crate::session::remembered::LastGtid;
 use crate::session::{Session, insert_id, remembered};
@@ -244,6 +245,8 @@ impl Session {
             rest,
             socket,
         };
+        // It is counted there from now on.
+        self.seats = [Seat(None), Seat(None)];
         // Else the process has ended that took them, and the session ends with it.
         if take(moved).is_ok() {
             self.core.tally.up(Counter::SessionsMoved);
