@@ -298,6 +298,7 @@ fn by_logs(driver: Driver, vendor: Vendor) -> Outcome {
     let mut client = reads_follow_writes(&world)?;
     hinted(&world, vendor)?;
     split(&world)?;
+    shared(&world)?;
     // Numbers begin anew: what was told of them before says nothing.
     replica.root(match vendor {
         Vendor::MySql => "STOP REPLICA; RESET BINARY LOGS AND GTIDS",
@@ -383,6 +384,57 @@ fn split(world: &World) -> Outcome {
     proxy
         .admin(&format!("UPDATE mysql_query_rules SET active = 1; {load}"))
         .map(drop)
+}
+
+/// A user whose sessions see each other's writes, on whichever core they are: what one has an answer for, no
+/// other reads too early.
+fn shared(world: &World) -> Outcome {
+    let World {
+        source,
+        replica,
+        proxy,
+        ..
+    } = world;
+    let set = |attributes: &str| {
+        proxy.admin(&format!(
+            "UPDATE mysql_users SET attributes = '{attributes}'; LOAD MYSQL USERS TO RUNTIME"
+        ))
+    };
+    set(r#"{"causal_scope": "user"}"#)?;
+    let (there, behind) = (source.port, replica.port);
+    let mut writers = (0..4)
+        .map(|_| log_in(proxy))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut workers = (0..8)
+        .map(|_| log_in(proxy))
+        .collect::<Result<Vec<_>, _>>()?;
+    let before = source.root("SELECT count(*) FROM d.t")?;
+    let before: usize = before
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .parse()
+        .map_err(|_| before.clone())?;
+    // Nobody has written anything, and the replica has all that there was.
+    soon(&format!("{behind} {before}"), || read(&mut workers[0]))?;
+    replica.root("STOP REPLICA SQL_THREAD")?;
+    for n in 0..24 {
+        let writer = &mut writers[n % 4];
+        asked(writer, &format!("INSERT INTO d.t VALUES ({})", 1000 + n))?;
+        let rows = before + n + 1;
+        for worker in &mut workers {
+            same(&read(worker)?, &format!("{there} {rows}"))?;
+        }
+    }
+    replica.root("START REPLICA")?;
+    for worker in &mut workers {
+        soon(&format!("{behind} {}", before + 24), || read(worker))?;
+    }
+    // And a session that comes later.
+    asked(&mut writers[0], "DELETE FROM d.t WHERE a >= 1000")?;
+    let mut later = log_in(proxy)?;
+    soon(&format!("{behind} {before}"), || read(&mut later))?;
+    set("").map(drop)
 }
 
 fn read_at(client: &mut Raw) -> Result<String, String> {

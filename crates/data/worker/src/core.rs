@@ -14,6 +14,7 @@ pub(crate) mod mirrors;
 pub(crate) mod operators;
 pub(crate) mod peers;
 pub(crate) mod roster;
+pub(crate) mod shared_writes;
 pub(crate) mod watching;
 
 use crate::core::gates::Gates;
@@ -30,6 +31,7 @@ use crate::known::hosts::Hosts;
 use crate::known::in_turn::InTurn;
 use crate::known::numbers::Blocks;
 use crate::known::scratch::Scratch;
+use crate::known::shared_writes::SharedWrites;
 use crate::seen::audit::{Auditor, Audits};
 use crate::seen::compare::Verdicts;
 use crate::seen::events::{Hand, Outbox};
@@ -203,6 +205,7 @@ pub struct Core {
     /// Rung when a session has ended.
     pub(crate) left: Notify,
     pub(crate) users: RefCell<BTreeMap<Rc<str>, u64>>,
+    pub(crate) shared_writes: SharedWrites,
     /// Who asks for FOUND_ROWS().
     pub(crate) asking_found_rows: Asking,
     /// Who asks for LASTVAL().
@@ -335,6 +338,7 @@ impl Core {
             left: Notify::new(),
             users: RefCell::default(),
             asking_found_rows: Asking::default(),
+            shared_writes: SharedWrites::default(),
             asking_lastval: Asking::default(),
             note: setup.note,
         });

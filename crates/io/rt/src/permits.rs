@@ -287,6 +287,11 @@ impl Permits {
         part.min(self.most.load(Ordering::Relaxed))
     }
 
+    /// Whether a process that leaves has some of it.
+    pub fn is_beside(&self) -> bool {
+        self.beside.load(Ordering::Relaxed) > 1
+    }
+
     /// Has this process keep so many at most, whatever its share is: another goes on, and has the rest of it.
     pub fn keep(&self, most: u32) {
         self.most.store(most, Ordering::Release);

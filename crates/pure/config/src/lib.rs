@@ -78,7 +78,8 @@ pub use split::Split;
 pub use spreads::{SpreadCount, SpreadWidth, Spreads};
 pub use traces::{Collector, Traces};
 pub use users::{
-    Attributes, Certificate, PartitionChanges, Password, Transactions, User, Users, UsersBuilder,
+    Attributes, CausalScope, Certificate, PartitionChanges, Password, Transactions, User, Users,
+    UsersBuilder,
 };
 pub use variables::{
     Effect, Kind, REGISTRY, Variable, Variables, credentials, interfaces, is_known_to_everybody,

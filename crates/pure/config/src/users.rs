@@ -4,7 +4,7 @@ mod attributes;
 
 use crate::refusal::Refusals;
 use crate::{Refusal, Split, UserRow, Variables};
-pub use attributes::{Attributes, Certificate, PartitionChanges, Transactions};
+pub use attributes::{Attributes, CausalScope, Certificate, PartitionChanges, Transactions};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::collections::BTreeSet;
@@ -62,6 +62,13 @@ pub struct User {
 }
 
 impl User {
+    /// Whether a read of one of his sessions sees what another has written.
+    #[must_use]
+    pub fn shares_writes(&self) -> bool {
+        let attributes = self.attributes.as_ref();
+        attributes.is_some_and(|own| own.causal_scope == CausalScope::User)
+    }
+
     fn bytes(&self) -> usize {
         let password = match &self.password {
             Password::Clear(text) | Password::CachingSha2(text) => text.len(),

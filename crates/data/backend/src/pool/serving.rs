@@ -85,6 +85,21 @@ impl Pools {
         }
     }
 
+    /// Everything that servers of a hostgroup have executed, as far as their feeds tell; `None` if no feed of theirs
+    /// tells anything.
+    #[must_use]
+    pub fn executed_in(&self, hostgroup: u32) -> Option<gtid::Set> {
+        let groups = self.groups.borrow();
+        let places = groups.get(&hostgroup)?.places.borrow();
+        let mut all: Option<gtid::Set> = None;
+        for place in places.iter().filter(|place| !place.has_left()) {
+            if let Some(executed) = &*place.known.executed.borrow() {
+                all.get_or_insert_default().union(executed);
+            }
+        }
+        all
+    }
+
     /// A check has told how old at most what a server shows is: it has everything that its source
     /// had at this time, in milliseconds since 1970; 0 if nobody knows.
     pub fn is_as_of(&self, server: &ServerKey, ms: u64) {

@@ -3,6 +3,7 @@
 use crate::core::guests::Errand;
 use crate::core::{Core, Seat};
 use crate::known::columns::CHANGED;
+use crate::known::shared_writes::News;
 use backend::{Speak, Word};
 use bridge::ToCore;
 use rt::Handed;
@@ -51,6 +52,8 @@ pub(crate) enum Said {
     Client(Handed, Seat),
     /// Index of a core, and a word of its pools.
     Pools(u32, Word),
+    /// Sessions of a user have written, who shares his writes among them.
+    Wrote(Box<str>, News),
     /// A session of this user asks for LASTVAL().
     AsksLastval(Box<str>),
     /// A schema may be gone.

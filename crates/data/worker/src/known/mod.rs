@@ -20,4 +20,5 @@ pub(crate) mod rates;
 pub(crate) mod reading;
 pub(crate) mod schemas;
 pub(crate) mod scratch;
+pub(crate) mod shared_writes;
 pub(crate) mod skeletons;

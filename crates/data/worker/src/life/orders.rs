@@ -37,6 +37,13 @@ impl Core {
             self.adopt(&epoch.snapshot);
         }
         self.epoch.replace(epoch.clone());
+        let users = &epoch.snapshot.users;
+        let shares = |user: &str| {
+            users
+                .frontend(user)
+                .is_some_and(|user| user.shares_writes())
+        };
+        self.shared_writes.keep(shares);
         self.watch_as(&before.snapshot.rules, &epoch.snapshot.rules);
         self.fit_cache();
         // What was counted under the configuration before is written under it.

@@ -48,6 +48,7 @@ impl Core {
                 Said::Client(client, seat) => self.serve(client, seat),
                 Said::Pools(from, word) => self.pools.hear(from, word),
                 Said::Errand(errand) => errand.run(&self),
+                Said::Wrote(user, news) => self.hear_of_write(&user, &news),
                 Said::ForgetSchemas => self.epoch().schemas.forget(),
                 Said::ForgetColumns => self.epoch().descriptions.forget(),
                 Said::AsksLastval(user) => _ = self.asking_lastval.hear(&Rc::from(user)),

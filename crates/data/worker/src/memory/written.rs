@@ -2,6 +2,7 @@
 
 use crate::command::job::Job;
 use crate::command::settings::LAST_GTID;
+use crate::known::shared_writes::{INTERVALS_MAX, Known, Shared};
 use crate::session::Session;
 use backend::{Backend, Shows};
 use bridge::Counter;
@@ -30,6 +31,7 @@ impl Session {
             };
             if !gtids.is_empty() {
                 self.remembered.written.at(hostgroup).told(gtids);
+                self.shares_write(hostgroup, Some(gtids));
                 self.core.tally.up(Counter::GtidSessionCollected);
                 told = true;
             }
@@ -47,23 +49,67 @@ impl Session {
             let there = self.remembered.written.at(hostgroup);
             let is_open = backend.holds.has(backend::Hold::Transaction);
             (there.open, there.unsure) = (is_open, there.unsure || !is_open);
+            if !is_open {
+                self.shares_write(hostgroup, None);
+            }
         } else if class.ends_transaction && self.remembered.written.of(hostgroup).is_some() {
             let there = self.remembered.written.at(hostgroup);
             let is_gone = class.command == CommandCounter::Rollback;
-            there.unsure |= std::mem::take(&mut there.open) && !is_gone;
+            if std::mem::take(&mut there.open) && !is_gone {
+                self.has_written_at(hostgroup);
+            }
         }
     }
 
     /// Something was written there of which no GTID is known: what must see it is read there.
     pub(crate) fn has_written_at(&mut self, hostgroup: u32) {
         self.remembered.written.at(hostgroup).unsure = true;
+        self.shares_write(hostgroup, None);
+    }
+
+    /// Other sessions of its user hear of a write, if they share theirs: of these GTIDs, or of none.
+    fn shares_write(&self, hostgroup: u32, gtids: Option<&[u8]>) {
+        if !self.user.shares_writes() {
+            return;
+        }
+        let text = gtids.and_then(|gtids| std::str::from_utf8(gtids).ok());
+        let what = match text.and_then(|text| text.parse().ok()) {
+            Some(set) => Shared {
+                set,
+                told: Some(self.entry.since.get()),
+                unsure: None,
+            },
+            None => Shared {
+                unsure: Some(self.core.rt.now()),
+                ..Shared::default()
+            },
+        };
+        self.core.share_write(&self.user.username, hostgroup, what);
+    }
+
+    /// Takes in what other sessions of its user have written, if this plan must see it.
+    pub(crate) fn hears_of_writes(&mut self, plan: &Plan) {
+        if !self.user.shares_writes() {
+            return;
+        }
+        if let Some(MustSee::Written(source)) = plan.must_see() {
+            let known = self.core.shared_writes(&self.user.username, source);
+            let there = self.remembered.written.at(source);
+            there.others_unsure = matches!(known, Known::Unsure);
+            if let Known::Within(set) = known {
+                there.set.union(&set);
+                there.set.coarsen(INTERVALS_MAX);
+            }
+        }
     }
 
     /// The branch of a transaction on a hostgroup has ended, of which no GTID is known.
     pub(crate) fn has_ended_at(&mut self, hostgroup: u32, is_committed: bool) {
         if self.remembered.written.of(hostgroup).is_some() {
             let there = self.remembered.written.at(hostgroup);
-            there.unsure |= std::mem::take(&mut there.open) && is_committed;
+            if std::mem::take(&mut there.open) && is_committed {
+                self.has_written_at(hostgroup);
+            }
         }
     }
 
@@ -109,7 +155,7 @@ impl Sight for Session {
     fn sees(&self, hostgroup: u32, writer: u32) -> bool {
         match self.remembered.written.of(writer) {
             None => true,
-            Some(there) if there.unsure || there.open => false,
+            Some(there) if there.unsure || there.others_unsure || there.open => false,
             Some(there) => self.has(hostgroup, &there.set),
         }
     }

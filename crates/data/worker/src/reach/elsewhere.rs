@@ -25,14 +25,15 @@ impl Session {
     /// Where nobody serves, it goes elsewhere. Most statements have no elsewhere.
     #[inline]
     pub(crate) fn go_where_somebody_serves(
-        &self,
+        &mut self,
         epoch: &Epoch,
         class: &Class<'_>,
         plan: &mut Plan,
     ) {
         let servers = &epoch.snapshot.servers;
         if plan.why.is_read() || plan.is_causal() || servers.falls_back() {
-            plan.settle(servers, self.user.default_hostgroup, class, self);
+            self.hears_of_writes(plan);
+            plan.settle(servers, self.user.default_hostgroup, class, &*self);
             if plan.why.by == plan::By::Fallback {
                 self.core.tally.up(Counter::StatementsFellBack);
             }

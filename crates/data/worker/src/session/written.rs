@@ -3,11 +3,8 @@
 //!
 //! docs/features/causal-reads.md
 
+use crate::known::shared_writes::INTERVALS_MAX;
 use gtid::Set;
-
-/// Numbers of a source that a session remembers one by one. The gaps between older ones are filled:
-/// a server must then have what others wrote between them, too.
-const INTERVALS_MAX: usize = 16;
 
 /// Writes of a session, by hostgroup. Most sessions never have any.
 #[derive(Debug, Default)]
@@ -21,6 +18,8 @@ pub(crate) struct There {
     pub(crate) set: Set,
     /// Whether the session has written what no GTID was told of.
     pub(crate) unsure: bool,
+    /// Whether another session of its user may have, where they share their writes.
+    pub(crate) others_unsure: bool,
     /// So does the transaction that is open, as long as nothing is told of it.
     pub(crate) open: bool,
 }

@@ -220,7 +220,11 @@ impl Session {
             class: Some(class),
             lexing,
             ansi_quotes: self.ansi_quotes(),
-            since_write_ms: self.wrote.map(since),
+            // Some other session of its user may have, whenever that was.
+            since_write_ms: self
+                .wrote
+                .map(since)
+                .or_else(|| self.user.shares_writes().then_some(u64::MAX)),
         }
     }
 }

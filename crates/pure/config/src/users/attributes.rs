@@ -23,6 +23,8 @@ pub struct Attributes {
     pub certificate: Option<Box<Certificate>>,
     /// `statements_per_sec`: so many statements of the user's clients are sent in a second.
     pub statements_per_sec: Option<u32>,
+    /// `causal_scope`: whose writes a read sees that is to see writes.
+    pub causal_scope: CausalScope,
     /// `priority`: priority of the statements of the user's clients.
     pub priority: Option<u8>,
 }
@@ -37,6 +39,32 @@ pub struct Certificate {
     pub subject: Option<Box<str>>,
     /// Its issuer, likewise.
     pub issuer: Option<Box<str>>,
+}
+
+/// Whose writes a read sees, where a rule or the split has it see writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CausalScope {
+    /// Those of its session.
+    #[default]
+    Session,
+    /// Those of all sessions of its user.
+    User,
+}
+
+impl CausalScope {
+    fn take(members: &mut Map<String, Value>, refuse: &mut impl FnMut(String)) -> Self {
+        match members.remove("causal_scope") {
+            None => Self::default(),
+            Some(Value::String(word)) if word == "session" => Self::Session,
+            Some(Value::String(word)) if word == "user" => Self::User,
+            Some(other) => {
+                refuse(format!(
+                    "has 'causal_scope', which must be \"session\" or \"user\"; {other} is not"
+                ));
+                Self::default()
+            }
+        }
+    }
 }
 
 /// Treatment of a change that needs several partitions.
@@ -130,7 +158,9 @@ impl Attributes {
         });
         let partition_changes = PartitionChanges::take(&mut members, &mut refuse);
         let transactions = Transactions::take(&mut members, &mut refuse);
+        let causal_scope = CausalScope::take(&mut members, &mut refuse);
         Some(Self {
+            causal_scope,
             partition_changes,
             transactions,
             statements_per_sec,
