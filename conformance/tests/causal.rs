@@ -306,7 +306,11 @@ fn by_logs(driver: Driver, vendor: Vendor) -> Outcome {
     })?;
     soon(&format!("{} 3", source.port), || read(&mut client))?;
     expect(proxy.says("its GTIDs were reset"), || proxy.log())?;
-    expect(logs("min(transactions) > 0")? == "1", || proxy.log())
+    expect(logs("min(transactions) > 0")? == "1", || proxy.log())?;
+    match vendor {
+        Vendor::MySql => named(&world),
+        Vendor::MariaDb => Ok(()),
+    }
 }
 
 /// The hint `min_gtid`, of whoever knows what another session wrote; and no rule that sees to it.
@@ -384,6 +388,16 @@ fn split(world: &World) -> Outcome {
     proxy
         .admin(&format!("UPDATE mysql_query_rules SET active = 1; {load}"))
         .map(drop)
+}
+
+/// A server that tells no GTIDs any more is named, with the rule whose reads it does not serve.
+fn named(world: &World) -> Outcome {
+    let World { replica, proxy, .. } = world;
+    let load = || proxy.admin("LOAD MYSQL SERVERS TO RUNTIME");
+    let words = "gtid_mode is ON_PERMISSIVE: by rule 1,";
+    replica.root("SET GLOBAL gtid_mode = ON_PERMISSIVE")?;
+    load()?;
+    expect(proxy.says(words), || proxy.log())
 }
 
 /// A user whose sessions see each other's writes, on whichever core they are: what one has an answer for, no

@@ -49,6 +49,8 @@ pub(super) const SELECT: &str = "SELECT line FROM log WHERE line = '";
 /// A mark that a COMMIT leaves: the row of a proxy, and what stands there; and the question for it.
 const MARK: &str = "REPLACE INTO `m`.`marks` (proxy, slot, mark) VALUES (";
 const MARKED: &str = "SELECT mark FROM `m`.`marks` WHERE proxy = ";
+/// Begin of the question for variables by which a server tells what causal reads must know.
+const TELLS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('gtid_mode', ";
 /// Columns of SHOW REPLICA STATUS that are looked at.
 const CHANNEL: [&str; 6] = [
     "Source_Log_File",
@@ -844,6 +846,18 @@ impl Guest {
                     .into(),
             ]),
             "SELECT @@server_uuid" => one(node.uuid()),
+            _ if text.starts_with(TELLS) => {
+                let all = [
+                    "gtid_mode",
+                    "log_bin",
+                    "log_replica_updates",
+                    "session_track_gtids",
+                ];
+                Said::Rows(
+                    all.map(|name| vec![name.to_owned(), "ON".to_owned()])
+                        .into(),
+                )
+            }
             _ if text.starts_with("SELECT COUNT(*) FROM information_schema.TABLES ") => {
                 one("0".to_owned())
             }

@@ -10,6 +10,7 @@ mod feeds;
 mod history;
 mod leaving;
 mod names;
+mod untold;
 mod watch;
 mod writers;
 
@@ -77,6 +78,8 @@ pub(crate) struct Monitor {
     placed: RefCell<Placed>,
     /// Some watch has seen something that matters.
     news: Bell,
+    /// Another configuration is in force.
+    loads: Bell,
     found: RefCell<BTreeMap<ServerKey, Found>>,
     history: RefCell<History>,
     readers: Readers,
@@ -105,6 +108,7 @@ pub async fn run(rt: Rt, setup: Setup) {
         observed: RefCell::default(),
         placed: RefCell::default(),
         news: Bell::new(),
+        loads: Bell::new(),
         found: RefCell::default(),
         history: RefCell::default(),
         readers: Readers::default(),
@@ -123,6 +127,7 @@ pub async fn run(rt: Rt, setup: Setup) {
     monitor.load(setup.snapshot);
     monitor.rt.spawn(doubt::settle(monitor.clone()));
     monitor.rt.spawn(leaving::forget(monitor.clone()));
+    monitor.rt.spawn(untold::look(monitor.clone()));
     monitor.rt.spawn(monitor.clone().see_news());
     while let Some(letter) = setup.letters.recv().await {
         match letter {
@@ -176,6 +181,7 @@ impl Monitor {
         drop(watched);
         // What was not worth telling under the rows of before may be under these.
         self.see();
+        self.loads.ring();
         self.rt.spawn(self.clone().publish());
     }
 

@@ -2,6 +2,7 @@
 
 use crate::refusal::Notices;
 use crate::{LogUse, Refusal, Rules, Servers, Status};
+use std::fmt;
 
 impl Servers {
     /// Purposes for which the logs of a hostgroup's servers are followed. They move between the hostgroups of
@@ -35,48 +36,90 @@ impl Servers {
         Some(self.log_use(hostgroup).causal_reads || rows.any(|row| row.gtid_port != 0))
     }
 
+    /// Rules and read/write splits whose reads must see writes that were made in another hostgroup.
+    #[must_use]
+    pub fn causal_reads(&self, rules: &Rules) -> Vec<CausalReads> {
+        let of_rules = rules.chain().iter().filter_map(|rule| {
+            Some(CausalReads {
+                of: CausedBy::Rule(rule.rule_id),
+                reads: rule.destination_hostgroup?,
+                writes: rule.gtid_from_hostgroup?,
+            })
+        });
+        let mut hostgroups: Vec<_> = self.iter().collect();
+        hostgroups.sort_unstable_by_key(|hostgroup| hostgroup.id);
+        let of_splits = hostgroups.into_iter().filter_map(|hostgroup| {
+            let split = hostgroup.attributes.split.as_ref();
+            let split = split.filter(|_| hostgroup.attributes.reads_see_writes)?;
+            Some(CausalReads {
+                of: CausedBy::Split(hostgroup.id),
+                reads: split.read_hostgroup,
+                writes: hostgroup.id,
+            })
+        });
+        let all = of_rules.chain(of_splits);
+        all.filter(|one| one.reads != one.writes).collect()
+    }
+
     /// Notices about rules, and about read/write splits, whose reads can never be known to be fresh elsewhere
     /// than where the writes were made.
     #[must_use]
     pub fn without_feeds(&self, rules: &Rules) -> Vec<Refusal> {
-        let silent = |reads: u32, writes: u32| {
-            (reads != writes && self.tells(reads) == Some(false)).then(|| {
-                format!(
-                    "has reads of sessions that wrote go to hostgroup {writes}: no server of hostgroup {reads} tells what it has executed \
-                     (neither by gtid_port nor by causal_reads in hostgroup_settings)"
-                )
-            })
-        };
         let mut of_rules = Notices::of("mysql_query_rules");
-        for rule in rules.chain() {
-            let (Some(writes), Some(reads)) =
-                (rule.gtid_from_hostgroup, rule.destination_hostgroup)
-            else {
-                continue;
-            };
-            if let Some(words) = silent(reads, writes) {
-                of_rules.add(
-                    || format!("rule_id {}", rule.rule_id),
-                    "gtid_from_hostgroup",
-                    &words,
-                );
-            }
-        }
         let mut of_splits = Notices::of("mysql_hostgroup_attributes");
-        let mut all: Vec<_> = self.iter().collect();
-        all.sort_unstable_by_key(|hostgroup| hostgroup.id);
-        for hostgroup in all {
-            let split = hostgroup.attributes.split.as_ref();
-            let split = split.filter(|_| hostgroup.attributes.reads_see_writes);
-            let words = split.and_then(|split| silent(split.read_hostgroup, hostgroup.id));
-            if let Some(words) = words {
-                let which = || format!("hostgroup_id {}", hostgroup.id);
-                of_splits.add(which, "hostgroup_settings", &words);
+        for CausalReads { of, reads, writes } in self.causal_reads(rules) {
+            if self.tells(reads) != Some(false) {
+                continue;
+            }
+            let words = format!(
+                "has reads of sessions that wrote go to hostgroup {writes}: no server of hostgroup {reads} tells what it has executed \
+                 (neither by gtid_port nor by causal_reads in hostgroup_settings)"
+            );
+            match of {
+                CausedBy::Rule(id) => {
+                    of_rules.add(|| format!("rule_id {id}"), "gtid_from_hostgroup", &words);
+                }
+                CausedBy::Split(id) => {
+                    of_splits.add(
+                        || format!("hostgroup_id {id}"),
+                        "hostgroup_settings",
+                        &words,
+                    );
+                }
             }
         }
         let mut all = of_rules.into_list();
         all.extend(of_splits.into_list());
         all
+    }
+}
+
+/// Reads that must see writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CausalReads {
+    /// Reason why they must.
+    pub of: CausedBy,
+    /// Hostgroup that they go to,
+    pub reads: u32,
+    /// and the one where the writes are made.
+    pub writes: u32,
+}
+
+/// Setting by which reads see writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CausedBy {
+    /// `gtid_from_hostgroup` of the rule with this number.
+    Rule(i64),
+    /// `read_after_write` of this hostgroup.
+    Split(u32),
+}
+
+impl fmt::Display for CausedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule(id) => write!(f, "rule {id}"),
+            Self::Split(id) => write!(f, "the split of hostgroup {id}"),
+        }
     }
 }
 

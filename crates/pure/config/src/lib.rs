@@ -45,6 +45,7 @@ pub use admission::{Admission, Concurrency, Order, PRIORITY_MAX, PRIORITY_USUAL}
 pub use clickhouse::{ClickhouseUser, ClickhouseUsers};
 pub use events::{AuditLog, EventsForm, EventsLog, Logs};
 pub use fast_routing::FastRouting;
+pub use feeds::{CausalReads, CausedBy};
 pub use firewall::{Firewall, Mode};
 pub use folders::{Folders, Place};
 pub use http_hosts::HttpHosts;
