@@ -299,6 +299,9 @@ fn by_logs(driver: Driver, vendor: Vendor) -> Outcome {
     hinted(&world, vendor)?;
     split(&world)?;
     shared(&world)?;
+    if vendor == Vendor::MySql {
+        late_acks(&world)?;
+    }
     // Numbers begin anew: what was told of them before says nothing.
     replica.root(match vendor {
         Vendor::MySql => "STOP REPLICA; RESET BINARY LOGS AND GTIDS",
@@ -387,6 +390,50 @@ fn split(world: &World) -> Outcome {
     soon(&replica.port.to_string(), || read_at(&mut other))?;
     proxy
         .admin(&format!("UPDATE mysql_query_rules SET active = 1; {load}"))
+        .map(drop)
+}
+
+/// The replica is itself a source that waits for an acknowledgment, which is 100 ms late: so long each transaction is
+/// in its log before anybody can read it there.
+fn late_acks(world: &World) -> Outcome {
+    let World {
+        source,
+        replica,
+        proxy,
+        ..
+    } = world;
+    replica.root(
+        "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'; \
+         SET GLOBAL rpl_semi_sync_source_timeout = 100",
+    )?;
+    let mut client = log_in(proxy)?;
+    let count = source.root("SELECT count(*) FROM d.t")?;
+    let count = count.lines().last().unwrap_or_default().trim();
+    let before: u32 = count.parse().map_err(|_| format!("{count} rows"))?;
+    for n in 1..=6 {
+        // Behind a wait in vain it waits for nobody, until it is told to.
+        replica.root(
+            "SET GLOBAL rpl_semi_sync_source_enabled = 0; SET GLOBAL rpl_semi_sync_source_enabled = 1",
+        )?;
+        asked(
+            &mut client,
+            &format!("INSERT INTO d.t VALUES ({})", 2000 + n),
+        )?;
+        let rows = (before + n).to_string();
+        soon(&replica.port.to_string(), || {
+            let told = read(&mut client)?;
+            let (port, seen) = told.split_once(' ').unwrap_or_default();
+            same(seen, &rows).map_err(|words| format!("at {port}: {words}"))?;
+            Ok(port.to_owned())
+        })?;
+    }
+    let waited = replica.root("SHOW STATUS LIKE 'Rpl_semi_sync_source_no_tx'")?;
+    let waited = waited.split_whitespace().last().unwrap_or_default();
+    same(waited, "6")?;
+    asked(&mut client, "DELETE FROM d.t WHERE a > 2000")?;
+    soon(&format!("{} {before}", replica.port), || read(&mut client))?;
+    replica
+        .root("UNINSTALL PLUGIN rpl_semi_sync_source")
         .map(drop)
 }
 
