@@ -189,6 +189,24 @@ mod tests {
     }
 
     #[test]
+    fn sources_are_taken_and_forgotten_with_the_pair_that_asks_for_them() {
+        let mut one = Checked::default();
+        let channels = Channels {
+            own: 7,
+            from: vec![1],
+        };
+        one.replicates(Some(channels.clone()));
+        assert_eq!(one.seen.channels, Some(channels.clone()));
+        one.forget(TopologyKind::Galera);
+        assert_eq!(one.seen.channels, Some(channels.clone()));
+        one.forget(TopologyKind::Replication);
+        assert_eq!(one.seen.channels, None);
+        one.replicates(Some(channels));
+        one.replicates(None);
+        assert_eq!(one.seen.channels, None);
+    }
+
+    #[test]
     fn pings_that_are_lost_in_a_row_count_and_an_answer_is_life() {
         let mut one = Checked::default();
         for _ in 0..2 {

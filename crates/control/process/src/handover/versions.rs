@@ -18,6 +18,9 @@ fn said(beginning: &str) -> &'static str {
     all.next().unwrap()
 }
 
+/// Whoever waits longer waits for ever.
+const GIVES_UP: Duration = Duration::from_secs(120);
+
 struct Folder(PathBuf);
 
 impl Folder {
@@ -248,10 +251,41 @@ fn who_is_too_old_is_told_so_and_the_next_may_take_over() {
         r#"{"TakesOver": {"version": "9.9", "words": 7, "sessions": 1, "sessions_newest": 5, "mood": "good"}}"#
     ));
     // Nobody has served so far.
-    let is_back = || serving.changes.load(Ordering::SeqCst);
-    while !is_back() {
+    let until = Instant::now() + GIVES_UP;
+    while !serving.changes.load(Ordering::SeqCst) {
+        assert!(Instant::now() < until, "changes stay forbidden");
         thread::yield_now();
     }
     let notes = serving.notes.lock().unwrap().join("\n");
     assert!(notes.contains(wanted), "{notes}");
+}
+
+/// Clients are told as they are, connections to servers with one more, which is all that this process keeps.
+#[test]
+fn what_a_process_has_of_limits_is_told_by_their_kinds() {
+    let permits = Registry::new();
+    let kinds = [
+        "clients",
+        "user app",
+        "user idle",
+        "server 1 db:3306",
+        "hostgroup 1",
+        "copies",
+    ];
+    for kind in kinds.iter().filter(|kind| **kind != "user idle") {
+        let limit = permits.get(kind);
+        assert!(limit.try_take(9) && limit.try_take(9));
+    }
+    drop(permits.get("user idle"));
+    let mut told = kept(&permits);
+    told.sort();
+    let wanted = [
+        ("clients", 2),
+        ("hostgroup 1", 3),
+        ("server 1 db:3306", 3),
+        ("user app", 2),
+    ];
+    assert_eq!(told, wanted.map(|(kind, has)| (kind.to_owned(), has)));
+    let may_take = |kind: &str| permits.get(kind).of(9);
+    assert_eq!(["user app", "hostgroup 1"].map(may_take), [9, 3]);
 }
