@@ -5,11 +5,15 @@
 use conformance::beside::asked;
 use conformance::by_hand::{self, Raw};
 use conformance::clients::Login;
+use conformance::process::TempFolder;
 use conformance::proxy::{Driver, Proxy, Wish};
-use conformance::servers::{Server, Vendor};
+use conformance::servers::{Programs, Server, Start, Vendor};
 use conformance::trials::{self, expect, same, soon};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -27,6 +31,10 @@ fn main() {
         ("logs_of_mariadb_tell_it_by_domain", by_logs_of_mariadb),
         ("gtids_are_shown_to_nobody_who_has_not_asked", not_shown),
         ("a_read_of_an_age_goes_where_rows_are_so_fresh", of_an_age),
+        (
+            "a_disk_that_is_full_loses_no_row_and_shows_no_old_one",
+            full_disks,
+        ),
     ])
 }
 
@@ -132,6 +140,14 @@ const FOLLOWS: &str = "follows";
 
 /// A server and one that follows it, with an empty table.
 fn replicated(vendor: Vendor) -> Result<(Server, Server), String> {
+    replicated_as(vendor, |_, options| Server::start_with(vendor, options))
+}
+
+/// As [`replicated`], each started by this: by its number, from 0, and its options.
+fn replicated_as(
+    vendor: Vendor,
+    start: impl Fn(usize, &[&str]) -> Result<Server, String>,
+) -> Result<(Server, Server), String> {
     let (options, own, reset): (&[&str], &[&str], &str) = match vendor {
         Vendor::MySql => (&GTIDS, &[], "RESET BINARY LOGS AND GTIDS"),
         // Without it the replica's log has only its own writes.
@@ -141,9 +157,9 @@ fn replicated(vendor: Vendor) -> Result<(Server, Server), String> {
             "RESET MASTER",
         ),
     };
-    let source = Server::start_with(vendor, options)?;
+    let source = start(0, options)?;
     let own = [options, &["--server-id=2", "--relay-log=relay"], own].concat();
-    let mut replica = Server::start_with(vendor, &own)?;
+    let mut replica = start(1, &own)?;
     let _made_anew = std::fs::remove_file(replica.tls_file("auto.cnf"));
     replica.restart()?;
     for server in [&source, &replica] {
@@ -170,7 +186,10 @@ fn world(driver: Driver, by: By) -> Result<World, String> {
         By::Readers => Vendor::MySql,
         By::Logs(vendor) => vendor,
     };
-    let (source, replica) = replicated(vendor)?;
+    world_of(driver, by, replicated(vendor)?)
+}
+
+fn world_of(driver: Driver, by: By, (source, replica): (Server, Server)) -> Result<World, String> {
     soon("0", || {
         let said = replica.root("SELECT count(*) FROM d.t");
         Ok(said.map_or_else(
@@ -435,6 +454,132 @@ fn late_acks(world: &World) -> Outcome {
     replica
         .root("UNINSTALL PLUGIN rpl_semi_sync_source")
         .map(drop)
+}
+
+/// Why no server can have a small disk of its own here, if so.
+fn no_small_disks() -> Option<String> {
+    let may = Command::new("unshare").args(["-m", "true"]).output();
+    let may = may.is_ok_and(|may| may.status.success());
+    (!may).then(|| "no process may have a disk of its own here (unshare -m)".to_owned())
+}
+
+/// A script that starts this server with so many megabytes of disk in a folder.
+fn with_small_disk(
+    server: &Path,
+    disk: &Path,
+    script: &Path,
+    megabytes: u32,
+) -> Result<(), String> {
+    let text = |error: std::io::Error| error.to_string();
+    let inside = format!(
+        "mount -t tmpfs -o size={megabytes}m tmpfs {} && exec \"$0\" \"$@\"",
+        disk.display()
+    );
+    let words = format!(
+        "#!/bin/sh\nexec unshare -m sh -c '{inside}' {} \"$@\"\n",
+        server.display()
+    );
+    std::fs::write(script, words).map_err(text)?;
+    std::fs::set_permissions(script, std::fs::Permissions::from_mode(0o755)).map_err(text)
+}
+
+/// Has the disks of these servers larger.
+fn make_room(disk: &Path, servers: [&Server; 2]) -> Outcome {
+    for server in servers {
+        let id = server.id().to_string();
+        let larger = ["-m", "-t", &id, "mount", "-o", "remount,size=200m"];
+        let done = Command::new("nsenter").args(larger).arg(disk).output();
+        let done = done.map_err(|error| error.to_string())?;
+        expect(done.status.success(), || format!("{done:?}"))?;
+    }
+    Ok(())
+}
+
+/// The replica's disk is full first, and then the source's: sessions see their rows all the time, and what was
+/// acknowledged is there.
+fn full_disks(driver: Driver) -> Outcome {
+    const ROW: &str = "repeat('x', 2000000)";
+    if let Some(why) = no_small_disks() {
+        println!("SKIPPED: {why}");
+        return Ok(());
+    }
+    let text = |error: std::io::Error| error.to_string();
+    let folder = TempFolder::new("disks").map_err(text)?;
+    let disk = folder.path().join("disk");
+    std::fs::create_dir(&disk).map_err(text)?;
+    let scripts: [PathBuf; 2] = ["source", "replica"].map(|name| folder.path().join(name));
+    let servers = replicated_as(Vendor::MySql, |number, options| {
+        let mut start = Start::of(Vendor::MySql)?;
+        let megabytes = [20, 8][number];
+        with_small_disk(&start.programs.server, &disk, &scripts[number], megabytes)?;
+        start.programs = Programs {
+            server: scripts[number].clone(),
+            ..start.programs
+        };
+        start.options = options.iter().map(ToString::to_string).collect();
+        start
+            .options
+            .push(format!("--innodb-directories={}", disk.display()));
+        // A replica whose disk is full stops at once.
+        start
+            .options
+            .push("--replica-transaction-retries=0".to_owned());
+        Server::start_as(&start)
+    })?;
+    let world = world_of(driver, By::Logs(Vendor::MySql), servers)?;
+    let World {
+        source,
+        replica,
+        proxy,
+        ..
+    } = &world;
+    source.root(&format!(
+        "GRANT REPLICATION SLAVE ON *.* TO {FOLLOWS}@'%'; \
+         CREATE TABLE d.big (a INT PRIMARY KEY, b LONGBLOB) DATA DIRECTORY = '{}'",
+        disk.display()
+    ))?;
+    proxy.admin(
+        "INSERT INTO mysql_hostgroup_attributes (hostgroup_id, hostgroup_settings) VALUES \
+         (0, '{\"causal_reads\": \"binlog\"}'), (1, '{\"causal_reads\": \"binlog\"}'); LOAD MYSQL SERVERS TO RUNTIME",
+    )?;
+    world.is_told()?;
+    let mut client = log_in(proxy)?;
+    let mut rows = 0;
+    let seen = |client: &mut Raw, rows: u32| -> Result<String, String> {
+        let told = asked(client, "SELECT @@port, count(*) FROM d.big")?.concat();
+        same(&told[1], &rows.to_string()).map_err(|words| format!("at {}: {words}", told[0]))?;
+        Ok(told[0].clone())
+    };
+    // Whatever goes on: a row that was acknowledged is seen.
+    loop {
+        let said = client.ask(&format!("INSERT INTO d.big VALUES ({}, {ROW})", rows + 1));
+        match said {
+            Ok(_) => rows += 1,
+            Err(error) => {
+                expect(error.to_string().contains("is full"), || error.to_string())?;
+                break;
+            }
+        }
+        expect(rows < 20, || "its disk is large".to_owned())?;
+        seen(&mut client, rows)?;
+    }
+    let stopped = || {
+        let said = replica.root(
+            "SELECT count(*) FROM performance_schema.replication_applier_status_by_worker WHERE last_error_number = 1114",
+        )?;
+        Ok((said.lines().last().unwrap_or_default() != "0").to_string())
+    };
+    soon("true", stopped)?;
+    same(&seen(&mut client, rows)?, &source.port.to_string())?;
+    // With room on both disks all goes on.
+    make_room(&disk, [source, replica])?;
+    replica.root("START REPLICA")?;
+    asked(
+        &mut client,
+        &format!("INSERT INTO d.big VALUES ({}, {ROW})", rows + 1),
+    )?;
+    rows += 1;
+    soon(&replica.port.to_string(), || seen(&mut client, rows))
 }
 
 /// A server that tells no GTIDs any more is named, with the rule whose reads it does not serve.
