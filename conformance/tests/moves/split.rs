@@ -369,7 +369,7 @@ pub(super) fn split_lacking(driver: Driver) -> Outcome {
     Ok(())
 }
 
-/// Who may see nothing knows nothing, and nor does who sees another table only.
+/// A monitor's user without rights knows of no table, and one who sees another table only does not, either.
 fn sees_all(it: &World, vendor: Vendor) -> Outcome {
     let refused = |arguments: &str, words: &str| {
         let said = it

@@ -100,7 +100,7 @@ pub(crate) enum Trouble {
     Stopped,
     /// There are rows of the part that goes, where none was known.
     HasRows,
-    /// Rows of two partitions do not go together, at least for now.
+    /// A row of one partition meets one of the other: it is read again, since a row that gets another key may be read in between.
     Meets(String),
 }
 
